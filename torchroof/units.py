@@ -1,0 +1,72 @@
+"""SI quantities as text. The only place that scales by powers of ten."""
+
+from __future__ import annotations
+
+_LARGE = ("", "k", "M", "G", "T", "P", "E")
+_NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+UNKNOWN = "?"
+"""How an unknown figure is written; never as 0."""
+
+
+def digits(value: float, significant: int = 3) -> str:
+    """A number at so many significant digits, without an exponent and without trailing noise."""
+    if value == 0:
+        return "0"
+    magnitude = abs(value)
+    if magnitude >= 10 ** (significant - 1):
+        return f"{value:.0f}"
+    text = f"{value:.{significant}g}"
+    return text if "e" not in text else f"{value:.{significant + 6}f}".rstrip("0").rstrip(".")
+
+
+def quantity(value: float | None, unit: str, significant: int = 3) -> str:
+    """``1.23 GFLOP/s`` from 1.23e9 and ``FLOP/s``. Unknown (None) is ``?``."""
+    if value is None:
+        return UNKNOWN
+    scaled, step = float(value), 0
+    while abs(scaled) >= 999.5 and step < len(_LARGE) - 1:
+        scaled /= 1e3
+        step += 1
+    text = f"{scaled:.0f}" if step == 0 and scaled == int(scaled) else digits(scaled, significant)
+    return f"{text} {_LARGE[step]}{unit}".strip()
+
+
+def duration(ns: float | None, significant: int = 3) -> str:
+    """Nanoseconds as ns, µs, ms or s."""
+    if ns is None:
+        return UNKNOWN
+    for scale, unit in _NS:
+        if abs(ns) >= 0.9995 * scale:
+            return f"{digits(ns / scale, significant)} {unit}"
+    return f"{digits(ns, significant)} ns" if ns else "0 ns"
+
+
+def milliseconds(ns: float | None) -> str:
+    """Nanoseconds as a bare number of milliseconds for a column headed ms."""
+    if ns is None:
+        return UNKNOWN
+    value = ns / 1e6
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}" if value >= 0.001 else "0" if ns == 0 else "<0.001"
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction as a percentage: one decimal under 10 %, none above."""
+    if fraction is None:
+        return UNKNOWN
+    value = fraction * 100
+    if value == 0:
+        return "0%"
+    if abs(value) < 0.05:
+        return "<0.1%"
+    return f"{value:.1f}%" if abs(value) < 9.95 else f"{value:.0f}%"
+
+
+def age(seconds: float) -> str:
+    """``just now``, ``3 min``, ``5 h``, ``12 days``."""
+    if seconds < 60:
+        return "just now"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min ago"
+    if seconds < 2 * 86400:
+        return f"{seconds / 3600:.0f} h ago"
+    return f"{seconds / 86400:.0f} days ago"

@@ -1,0 +1,98 @@
+"""The registry: one formula per op gives its FLOPs and its bytes.
+
+`STANDARD` is a value without hidden state; `extended` makes another one. The tables of ops live in
+`torchroof.work.models`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from torchroof.errors import RegistrationError
+from torchroof.tensors import OpCall, Role, Unknown
+from torchroof.work.algebra import Work
+
+Formula = Callable[[OpCall], Work]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A formula and what a reader needs to check it.
+
+    ``family`` names the kind of op (``matmul``, ``convolution``, ``attention``, ``norm``, ``pointwise``, …).
+    ``words`` is the formula in words, ``source`` where it comes from or how it was derived.
+    """
+
+    op: str
+    family: str
+    formula: Formula
+    words: str
+    source: str = "derived from the op's definition"
+
+
+MATRIX_FAMILIES = frozenset({"matmul", "convolution", "attention"})
+"""Families whose arithmetic runs on matrix pipes where a device has them, and which MFU counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """The work of one call. ``reason`` says why something in it is unknown, else None."""
+
+    work: Work
+    family: str | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Work models by the op's full name, and the names that only pass work on or do none."""
+
+    models: Mapping[str, Model] = field(default_factory=dict)
+    falls_through: frozenset[str] = frozenset()
+    free: frozenset[str] = frozenset()
+
+    def role(self, op: str) -> Role:
+        """What an op is to the accounting."""
+        if op in self.models:
+            return Role.MODELLED
+        if op in self.falls_through:
+            return Role.FALLS_THROUGH
+        if op in self.free:
+            return Role.FREE
+        return Role.UNMODELLED
+
+    def family(self, op: str) -> str | None:
+        model = self.models.get(op)
+        return model.family if model else None
+
+    def price(self, call: OpCall) -> Priced:
+        """The work of one call; unknown, with the reason, where the formula lacks an operand."""
+        model = self.models.get(call.name)
+        if model is None:
+            return Priced(Work.unknown(), None, f"no work model for {call.name}")
+        try:
+            work = model.formula(call)
+        except Unknown as why:
+            return Priced(Work.unknown(), model.family, str(why))
+        reason = None
+        if work.flops is None or work.bytes_moved is None:
+            reason = f"element type of a tensor of {call.name} is not recorded"
+        return Priced(work, model.family, reason)
+
+    def extended(
+        self, models: Iterable[Model] = (), *, falls_through: Iterable[str] = (), free: Iterable[str] = ()
+    ) -> Registry:
+        """A registry with more in it. Raises RegistrationError for a name that is already there."""
+        merged = dict(self.models)
+        through, nothing = set(self.falls_through), set(self.free)
+        for model in models:
+            if model.op in merged or model.op in through or model.op in nothing:
+                raise RegistrationError(f"{model.op} is registered already; a second model would hide the first")
+            merged[model.op] = model
+        for names, target in ((falls_through, through), (free, nothing)):
+            for name in names:
+                if name in merged or name in through or name in nothing:
+                    raise RegistrationError(f"{name} is registered already")
+                target.add(name)
+        return Registry(merged, frozenset(through), frozenset(nothing))
