@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
-INSTALL := $(PIP) install --quiet -c constraints.txt $(PIP_ARGS)
+INSTALL := $(PIP) install -qq -c constraints.txt $(PIP_ARGS)
 WANTED  := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help

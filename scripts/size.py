@@ -45,7 +45,10 @@ def main() -> None:
     for room, lines in sorted(rooms.items()):
         print(f"{lines:7,}  {room}")
     print(f"{sum(rooms.values()):7,}  in all")
-    for title, found in ((f"files over {LONG_FILE} lines", files), (f"functions over {LONG_FUNCTION} lines", functions)):
+    for title, found in (
+        (f"files over {LONG_FILE} lines", files),
+        (f"functions over {LONG_FUNCTION} lines", functions),
+    ):
         print(f"\n{title}: {len(found) or 'none'}")
         for lines, where in sorted(found, reverse=True):
             print(f"{lines:7,}  {where}")
