@@ -1,4 +1,4 @@
-"""Counts the skipped tests of a JUnit file: ``skips.py JUNIT.xml KNOWN``. Exit 1 when there are more than known.
+"""Counts the skipped tests of a JUnit file: ``skips.py JUNIT.xml KNOWN``. Exit 1 when more than known.
 
 Tests marked ``shared`` read public traces from a folder beside the checkout. They may be skipped where that
 folder is absent, and nowhere else.
@@ -14,7 +14,8 @@ TRACES = Path(__file__).resolve().parents[2] / "shared" / "traces"
 
 
 def main(junit: str, known: int) -> int:
-    shared, others = [], []
+    shared: list[str] = []
+    others: list[str] = []
     for case in ET.parse(junit).iter("testcase"):
         skip = case.find("skipped")
         if skip is None:
