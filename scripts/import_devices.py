@@ -2,8 +2,8 @@
 
     python scripts/import_devices.py devices.csv configs/devices
 
-The columns are ``key, name_patterns, vendor, arch, sm_or_cu, boost_mhz, mem_gb, mem_bw_gbs, l2_mb``, the dense
-peaks in TFLOP/s (``fp64, fp64_tensor, fp32, tf32, fp16, bf16, fp8, fp4``) and TOP/s (``int8, int4``),
+The columns are ``key, name_patterns, vendor, arch, sm_or_cu, boost_mhz, mem_gb, mem_bw_gbs, l2_mb``, the
+dense peaks in TFLOP/s (``fp64, fp64_tensor, fp32, tf32, fp16, bf16, fp8, fp4``) and TOP/s (``int8, int4``),
 ``sparsity_mult, source, confidence``. The files were edited by hand after the first import (variants that
 share a name, matrix rates that the table has no column for): import into another folder and compare.
 After any change run ``python scripts/index_devices.py``.

@@ -1,6 +1,6 @@
 """Writes `configs/devices/index.json`, which saves parsing the TOML files at run time.
 
-    python scripts/index_devices.py
+python scripts/index_devices.py
 """
 
 from __future__ import annotations

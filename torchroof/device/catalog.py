@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +37,8 @@ def find(name: str) -> Entry:
     by_name = [e for e in entries() if wanted.lower() in {n.lower() for n in (e.key, e.name, *e.aliases)}]
     found = by_name or (_named(wanted, entries()) if wanted else []) or _with_words(wanted)
     if not found:
-        raise UnknownDevice(f"no device named {name!r} is known; {_near(wanted)}'torchroof devices' lists all")
+        near = _near(wanted)
+        raise UnknownDevice(f"no device named {name!r} is known; {near}'torchroof devices' lists all")
     if any(_rates(e) != _rates(found[0]) for e in found):
         names = ", ".join(e.name for e in found)
         raise UnknownDevice(f"{name!r} may be any of {names}; name one of them")
@@ -62,6 +62,8 @@ def _rates(entry: Entry) -> object:
 
 def _near(name: str) -> str:
     """``near ones are A, B; `` by spelling, or nothing."""
+    import difflib  # 8 ms that only a wrong name pays
+
     spelled = {n.lower(): e.name for e in entries() for n in (e.key, e.name, *e.aliases)}
     bare = " ".join(w for w in name.lower().split() if w not in _MAKERS)
     near = difflib.get_close_matches(bare, spelled, n=8, cutoff=0.5)
@@ -74,7 +76,7 @@ def _near(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The entry of a trace's device, None where none is certain, and sentences on what a reader should know."""
+    """The entry of a trace's device, None where none is certain, and sentences that a reader should see."""
 
     entry: Entry | None
     notes: tuple[str, ...] = ()
@@ -107,7 +109,9 @@ def match(properties: Mapping[str, Any]) -> Match:
 
 def differences(entry: Entry, properties: Mapping[str, Any]) -> tuple[str, ...]:
     """Sentences for what the trace's device has otherwise than a chosen entry; none where they agree."""
-    return tuple(f"the trace's device has {said}, {entry.name} has {own}" for said, own in _misfits(entry, properties))
+    return tuple(
+        f"the trace's device has {said}, {entry.name} has {own}" for said, own in _misfits(entry, properties)
+    )
 
 
 def _match_unnamed(properties: Mapping[str, Any]) -> Match:

@@ -32,7 +32,15 @@ _FLOPS_PER_S = (1e10, 1e17)
 _TEXTS = ("name", "vendor", "architecture", "source", "confidence", "caution", "variant_of")
 _LISTS = ("patterns", "aliases", "multiprocessors_reported")
 _RATES = ("matrix_flops_per_s", "vector_flops_per_s")
-_REQUIRED = ("name", "patterns", "vendor", "architecture", "memory_bandwidth_bytes_per_s", "source", "confidence")
+_REQUIRED = (
+    "name",
+    "patterns",
+    "vendor",
+    "architecture",
+    "memory_bandwidth_bytes_per_s",
+    "source",
+    "confidence",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +94,7 @@ class Entry:
         for pipe, rates in (("matrix", self.matrix_flops_per_s), ("vector", self.vector_flops_per_s)):
             for precision, value in rates.items():
                 yield self._ceiling("compute", value, "FLOP/s", precision=precision, pipe=pipe)
-        yield self._ceiling(
-            "bandwidth",
-            self.memory_bandwidth_bytes_per_s,
-            "byte/s",
-            level="dram",
-            capacity_bytes=self.memory_bytes,
-        )
+        yield self._ceiling("bandwidth", self.memory_bandwidth_bytes_per_s, "byte/s", level="dram")
 
     def _ceiling(self, kind: str, value: float, unit: str, **more: Any) -> Ceiling:
         return Ceiling(
@@ -124,7 +126,7 @@ class Entry:
 
 
 def parse_entry(key: str, table: Mapping[str, Any], where: str) -> Entry:
-    """An entry from a TOML table. Raises CeilingsError naming ``where`` (the file), the device, key and value."""
+    """An entry from a TOML table. Raises CeilingsError naming ``where`` (the file), device, key and value."""
     place = f"{where}: [{key}]"
     for name in _REQUIRED:
         if name not in table:
@@ -138,7 +140,9 @@ def parse_entry(key: str, table: Mapping[str, Any], where: str) -> Entry:
 
 def entry_of(key: str, table: Mapping[str, Any]) -> Entry:
     """An entry from a table that was checked before."""
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
+    }
     for name in _RATES:
         values.setdefault(name, {})
     return Entry(key=key, **values)

@@ -48,6 +48,7 @@ class Roof:
         ceiling of the same precision answers. Vector arithmetic in a narrow type is done in float32 by
         torch's kernels, so float32's vector ceiling answers for it.
         """
+        precision = RATED_AS.get(precision, precision)
         found = self._best("compute", precision=precision, pipe=pipe)
         if found is None and pipe == "matrix":
             found = self._best("compute", precision=precision, pipe="vector")
@@ -66,7 +67,9 @@ class Roof:
         holding = [
             c
             for c in self.ceilings
-            if c.kind == "bandwidth" and c.capacity_bytes is not None and c.capacity_bytes >= working_set_bytes
+            if c.kind == "bandwidth"
+            and c.capacity_bytes is not None
+            and c.capacity_bytes >= working_set_bytes
         ]
         return min(holding, key=lambda c: c.capacity_bytes or 0) if holding else best
 
@@ -92,6 +95,20 @@ class Roof:
             if c.kind == kind and c.precision == precision and c.pipe == pipe and c.level == level
         )
 
+
+RATED_AS = {
+    "float8_e4m3fn": "float8",
+    "float8_e5m2": "float8",
+    "float8_e4m3fnuz": "float8",
+    "float8_e5m2fnuz": "float8",
+    "float4_e2m1fn_x2": "float4",
+    "uint8": "int8",
+    "qint8": "int8",
+    "quint8": "int8",
+    "complex64": "float32",
+    "complex128": "float64",
+}
+"""Element types whose arithmetic a device rates under another name."""
 
 _PREFERENCE = {"given": 0, "measured": 1, "derived": 2, "datasheet": 3}
 

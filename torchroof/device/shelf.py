@@ -8,7 +8,6 @@ and where one does not (a file was edited) that file is parsed, so a stale index
 from __future__ import annotations
 
 import json
-import tomllib
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +64,8 @@ def _read_index(folder: Path) -> Mapping[str, Any]:
 
 
 def _tables(name: str, data: bytes) -> dict[str, Any]:
+    import tomllib  # 8 ms that only a stale index pays
+
     try:
         tables = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as why:
