@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 _LARGE = ("", "k", "M", "G", "T", "P", "E")
 _NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 UNKNOWN = "?"
@@ -61,6 +63,15 @@ def percent(fraction: float | None) -> str:
     return f"{value:.1f}%" if abs(value) < 9.95 else f"{value:.0f}%"
 
 
+def share(fraction: float | None) -> str:
+    """A fraction as a bare number for a column headed %: one decimal always, so that the column adds up."""
+    if fraction is None:
+        return UNKNOWN
+    if fraction == 0:
+        return "0"
+    return f"{fraction * 100:.1f}" if fraction >= 0.0005 else "<0.1"
+
+
 def age(seconds: float) -> str:
     """``just now``, ``3 min``, ``5 h``, ``12 days``."""
     if seconds < 60:
@@ -70,3 +81,33 @@ def age(seconds: float) -> str:
     if seconds < 2 * 86400:
         return f"{seconds / 3600:.0f} h ago"
     return f"{seconds / 86400:.0f} days ago"
+
+
+_SCALES = ((1e10, 1e9, "s"), (1e6, 1e6, "ms"), (1e3, 1e3, "µs"), (0.0, 1.0, "ns"))
+"""From this many nanoseconds on; nanoseconds in the unit; the unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeScale:
+    """One unit and one number of decimals for all times of a table, so that its columns can be added up."""
+
+    unit: str
+    ns: float
+    """Nanoseconds in the unit."""
+    decimals: int
+
+    @classmethod
+    def of(cls, largest_ns: float) -> TimeScale:
+        """The scale that shows a time with four significant digits."""
+        _, ns, unit = next(scale for scale in _SCALES if largest_ns >= scale[0])
+        whole = len(f"{largest_ns / ns:.0f}")
+        return cls(unit, ns, 0 if unit == "ns" else max(0, 4 - whole))
+
+    def text(self, ns: float | None) -> str:
+        """A time as a bare number: ``12.34``, ``<0.01`` for what would round to 0, ``?`` for unknown."""
+        if ns is None:
+            return UNKNOWN
+        rounded = f"{ns / self.ns:.{self.decimals}f}"
+        if ns > 0 and not float(rounded):
+            return f"<{10**-self.decimals:.{self.decimals}f}"
+        return rounded if ns else "0"

@@ -1,0 +1,148 @@
+"""`torchroof report`: the table of a trace, or the same as JSON or CSV."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from torchroof import reports
+from torchroof.cli import exit_codes
+from torchroof.errors import OptionError, OutputError, TraceError
+from torchroof.report import codec
+from torchroof.report.lenses import BY, SORT
+from torchroof.reports import Report
+from torchroof.views.output import Write, output
+
+NAME = "report"
+HELP = "the per-layer roofline table of a trace"
+EPILOG = """
+examples:
+  torchroof report trace.json.gz --device "NVIDIA H100 80GB HBM3"
+  torchroof report trace.json.gz --by op --sort time --top 10
+  torchroof report trace.json.gz --format json -o report.json.gz
+The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    parser.add_argument("file", metavar="TRACE", help="a Kineto trace or a saved report (.json or .json.gz)")
+    add = parser.add_argument
+    add(
+        "--device",
+        metavar="NAME",
+        help="a device of `torchroof devices`, or local: what a live run measured here",
+    )
+    add("--ceilings", metavar="FILE", help="the device's limits as a JSON list, see docs/report-schema.md")
+    add("--format", choices=("table", "json", "csv"), default="table", help="default: table")
+    add("-o", "--output", metavar="FILE", help="write there instead of to the screen; json: gzipped for .gz")
+    add(
+        "--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)"
+    )
+    add("--by", choices=BY, default="layer", help="what a line is (default: layer)")
+    add("--sort", choices=SORT, default="headroom", help="what comes first (default: headroom)")
+    add("--logdir", metavar="DIR", help="also write trace, JSON and TensorBoard scalars there")
+
+
+def run(args: argparse.Namespace) -> int:
+    _check(args)
+    with ExitStack() as stack:
+        write: Write = _to_screen
+        if args.output not in (None, "-"):
+            write = stack.enter_context(output(args.output))
+        if args.logdir:
+            _make_folder(args.logdir)
+        report = _report(args)
+        _FORMATS[args.format](report, args, write)
+        if args.logdir:
+            from torchroof.views.tensorboard.logdir import write as write_logdir
+
+            saved = reports.is_saved_report(args.file)
+            write_logdir(
+                report.data, report.headline, report.lines(), args.logdir, None if saved else args.file
+            )
+    return exit_codes.DONE
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of lines")
+    return int(text)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """What needs no analysis to be refused."""
+    if Path(args.file).is_dir():
+        raise TraceError(f"{args.file} is a folder, and report reads one file; name a trace in it")
+    if args.output and args.output != "-" and _same(args.output, args.file):
+        raise OutputError(f"{args.output} is the trace itself; choose another name for the output")
+
+
+def _same(first: str, second: str) -> bool:
+    try:
+        return os.path.samefile(first, second)
+    except OSError:
+        return False
+
+
+def _make_folder(path: str) -> None:
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as why:
+        raise OutputError(f"cannot make the folder {path}: {why.strerror or why}") from None
+
+
+def _report(args: argparse.Namespace) -> Report:
+    if not reports.is_saved_report(args.file):
+        return reports.analyze(args.file, device=args.device, ceilings=args.ceilings)
+    if args.device or args.ceilings:
+        raise OptionError(
+            f"{args.file} is a report, its roof is drawn; give --device or --ceilings with its trace"
+        )
+    return reports.load(args.file)
+
+
+def _table(report: Report, args: argparse.Namespace, write: Write) -> None:
+    from rich.console import Console
+
+    from torchroof.views.terminal import plain_text, screen_width
+
+    top = reports.TOP if args.top is None else args.top or None
+    page = report.page(args.by, args.sort, top)
+    if write is _to_screen:
+        Console(width=screen_width(), highlight=False).print(page)
+    else:
+        write(plain_text(page, screen_width()).encode() + b"\n")
+
+
+def _json(report: Report, args: argparse.Namespace, write: Write) -> None:
+    text = codec.encode(report.data)
+    write(text if write is _to_screen else reports.packed(text, args.output))
+    _print_notes(report)
+
+
+def _csv(report: Report, args: argparse.Namespace, write: Write) -> None:
+    from torchroof.views.export import csv_text
+
+    write(csv_text(report.lines(args.by, args.sort, args.top or None)).encode())
+    _print_notes(report)
+
+
+_FORMATS = {"table": _table, "json": _json, "csv": _csv}
+
+
+def _print_notes(report: Report) -> None:
+    from torchroof.views.text import clean
+
+    for note in report.data.notes:
+        print(f"note: {clean(note.text)}", file=sys.stderr)
+
+
+def _to_screen(text: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,195 @@
+"""The report as users hold it: made from a trace or a file, printed, saved, taken as DataFrames."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+from torchroof.device.roof import Ceiling
+from torchroof.errors import ReportFileError, UnknownDevice
+from torchroof.report import codec, lenses, summary
+from torchroof.report.model import Kernel, ReportData, Row, Step
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from torchroof.views.table import Page
+
+TOP = 20
+"""Lines of a printed table where no number is asked for."""
+_GZIP = b"\x1f\x8b"
+_GZIP_LEVEL = 6
+
+
+class Report:
+    """What one trace tells, layer by layer.
+
+    ``print(report)`` shows the table; in a notebook it shows itself. ``data`` is the whole report as plain
+    values, ``layers``, ``rows``, ``kernels`` and ``steps`` are pandas DataFrames of its tables: sums over the
+    counted steps in integer nanoseconds and bytes, unknown figures as ``<NA>``.
+    """
+
+    def __init__(self, data: ReportData) -> None:
+        self.data = data
+
+    def lines(self, by: str = "layer", sort: str = "headroom", top: int | None = None) -> lenses.Lines:
+        """The lines of the table: ``by`` layer, op, phase or kernel, ``sort`` headroom, time or flops."""
+        return lenses.lines(self.data, by=by, sort=sort, top=top)
+
+    @property
+    def headline(self) -> summary.Headline:
+        """The figures above the table."""
+        return summary.headline(self.data)
+
+    def page(self, by: str = "layer", sort: str = "headroom", top: int | None = TOP) -> Page:
+        """The page that `print` shows, for rich: ``rich.print(report.page(by="op", top=5))``."""
+        from torchroof.views.table import Page
+
+        return Page(self.data, self.headline, self.lines(by, sort, top))
+
+    @cached_property
+    def layers(self) -> pd.DataFrame:
+        """The printed table, every line of it, unformatted."""
+        from torchroof.views.export import plain_columns
+
+        hints = get_type_hints(lenses.Line)
+        columns = plain_columns(self.lines())
+        return _frame(columns, {name: hints.get(name, _made_up(name)) for name in columns})
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """One line per device, layer, phase, op and precision."""
+        return _frame_of(Row, self.data.rows)
+
+    @cached_property
+    def kernels(self) -> pd.DataFrame:
+        """Kernels by name, layer, phase and op."""
+        return _frame_of(Kernel, self.data.kernels)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """Every step of the file, and whether it counted."""
+        return _frame_of(Step, self.data.per_step)
+
+    def to_json(self) -> str:
+        """The whole report as one line of JSON, as docs/report-schema.md describes it."""
+        return codec.encode(self.data).decode().rstrip("\n")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report as JSON, gzipped if the name ends in ``.gz``. Raises OutputError."""
+        from torchroof.views.output import output
+
+        with output(path) as write:
+            write(packed(codec.encode(self.data), path))
+
+    def __str__(self) -> str:
+        from torchroof.views.terminal import plain_text, screen_width
+
+        return plain_text(self.page(), screen_width())
+
+    def __repr__(self) -> str:
+        return f"<torchroof.Report: {self.data.steps} steps, {len(self.data.rows)} rows>"
+
+    def __rich__(self) -> Page:
+        return self.page()
+
+    def _repr_html_(self) -> str:
+        from torchroof.views.terminal import html
+
+        return html(self.page())
+
+
+def analyze(
+    path: str | os.PathLike[str],
+    device: str | None = None,
+    ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
+) -> Report:
+    """The report of a Kineto trace (``.json`` or ``.json.gz``).
+
+    ``device`` names a device of the catalogue, or ``"local"`` for the ceilings that a live run measured on
+    this machine; ``ceilings`` are the limits themselves or a JSON file of them. Without either, the trace
+    says what it ran on. Raises TraceError, UnknownDevice and CeilingsError.
+    """
+    from torchroof.device.ceilings_file import read_ceilings
+    from torchroof.report.build import analyse
+    from torchroof.trace.reader import read
+
+    if isinstance(ceilings, str | os.PathLike):
+        ceilings = read_ceilings(Path(ceilings))
+    if device == "local":
+        measured = _measured_here()
+        device, ceilings = None, ceilings if ceilings is not None else measured
+    return Report(analyse(read(path), device=device, ceilings=ceilings))
+
+
+def _measured_here() -> Sequence[Ceiling]:
+    from torchroof.device import cache
+
+    measured = cache.latest()
+    if measured is None:
+        raise UnknownDevice("no ceilings have been measured on this machine; run torchroof demo first")
+    return measured.ceilings
+
+
+def load(path: str | os.PathLike[str]) -> Report:
+    """The report that `Report.save` wrote, whole. Raises ReportFileError."""
+    try:
+        text = Path(path).read_bytes()
+        if text.startswith(_GZIP):
+            text = gzip.decompress(text)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as why:
+        raise ReportFileError(f"{path} is a damaged gzip file: {why}; make it again from its trace") from None
+    except OSError as why:
+        raise ReportFileError(f"cannot read the report {path}: {why.strerror or why}") from None
+    return Report(codec.decode(text, str(path)))
+
+
+def is_saved_report(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as a saved report does. A file that cannot be read is none."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(4096)
+        if head.startswith(_GZIP):
+            head = zlib.decompressobj(wbits=31).decompress(head, 256)
+    except (OSError, ValueError, zlib.error):
+        return False
+    return codec.looks_like_report(head)
+
+
+def packed(text: bytes, path: str | os.PathLike[str]) -> bytes:
+    """The bytes for a file of this name: gzipped, without a date, if it ends in ``.gz``."""
+    named_gz = os.fspath(path).endswith(".gz")
+    return gzip.compress(text, _GZIP_LEVEL, mtime=0) if named_gz else text
+
+
+def _frame_of(kind: type, items: Sequence[Any]) -> pd.DataFrame:
+    hints = get_type_hints(kind)
+    return _frame({name: [getattr(item, name) for item in items] for name in hints}, hints)
+
+
+def _frame(columns: dict[str, list[Any]], hints: dict[str, Any]) -> pd.DataFrame:
+    import pandas
+
+    return pandas.DataFrame(
+        {name: pandas.Series(values, dtype=_dtype(hints[name])) for name, values in columns.items()}
+    )
+
+
+def _made_up(name: str) -> Any:
+    """The type of a column that `plain_columns` adds to a line's own."""
+    return float if name == "share_of_step" else int
+
+
+def _dtype(hint: Any) -> Any:
+    known = (
+        [arg for arg in get_args(hint) if arg is not NoneType]
+        if get_origin(hint) in (Union, UnionType)
+        else [hint]
+    )
+    return {int: "Int64", float: "Float64", str: "string", bool: "boolean"}.get(known[0], "object")

@@ -1,0 +1,174 @@
+"""The columns of the table: what each shows, and which give way first when the screen is narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from torchroof import units
+from torchroof.report.lenses import Line, Lines
+from torchroof.report.model import PHASES
+from torchroof.views import palette
+from torchroof.views.text import clean
+
+_PHASE_HEADINGS = {
+    "forward": "fwd",
+    "backward": "bwd",
+    "recompute": "recomp",
+    "grad_accumulate": "accum",
+    "optimizer": "opt",
+}
+GAP = "  "
+"""Between two columns."""
+SHAPES_FROM = 140
+"""Console width from which shapes are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """``rank`` says how early it is placed: columns of one rank come together or not at all."""
+
+    heading: str
+    unit: str = ""
+    rank: int
+    cell: Callable[[Line], Text]
+    left: bool = False
+    widest: int = 40
+    """Cells that a text column may take; numbers are never cut."""
+    least_console: int = 0
+    summed: bool = True
+    """Whether the rest and the total have a figure here."""
+
+
+def columns(lines: Lines) -> Iterator[Column]:
+    """All columns that could be shown, from left to right."""
+    scale = units.TimeScale.of(max(lines.total.kernel_ns, lines.step_ns) / lines.steps)
+    yield Column(heading="class", rank=8, cell=_text(lambda x: x.type), left=True, widest=24)
+    yield Column(heading="calls", rank=12, cell=_number(lambda x: _count(x.calls, lines.steps)), summed=False)
+    yield Column(heading="time", unit=scale.unit, rank=0, cell=_time(scale, lines, lambda x: x.kernel_ns))
+    yield Column(heading="% of", unit="step", rank=2, cell=_share(lines, lambda x: x.kernel_ns))
+    for phase in PHASES:
+        if phase in lines.total.phase_ns:
+            yield from _phase(phase, scale, lines)
+    yield Column(heading="host", unit=scale.unit, rank=10, cell=_time(scale, lines, lambda x: x.host_ns))
+    yield Column(heading="FLOPs", rank=9, cell=_quantity(lines, lambda x: x.flops))
+    yield Column(heading="bytes", rank=11, cell=_quantity(lines, lambda x: x.bytes))
+    yield Column(heading="FLOPs", unit="/byte", rank=12, cell=_number(lambda x: _digits(x.intensity)))
+    yield Column(heading="FLOP/s", rank=6, cell=_rate(lambda x: x.achieved_flops_per_s))
+    yield Column(heading="byte/s", rank=6, cell=_rate(lambda x: x.achieved_bytes_per_s))
+    yield Column(heading="effic.", rank=3, cell=_efficiency)
+    yield Column(
+        heading="headroom", unit=scale.unit, rank=1, cell=_time(scale, lines, lambda x: x.headroom_ns)
+    )
+    yield Column(heading="bound", rank=4, cell=_bound, left=True, summed=False)
+    yield Column(heading="why", rank=15, cell=_text(lambda x: x.why), left=True, widest=30)
+    for heading, rank, get in (
+        ("in", 7, lambda x: x.inputs),
+        ("out", 13, lambda x: x.outputs),
+        ("parameters", 16, lambda x: x.parameters),
+    ):
+        yield Column(
+            heading=heading, rank=rank, cell=_text(get), left=True, widest=22, least_console=SHAPES_FROM
+        )
+
+
+def _phase(phase: str, scale: units.TimeScale, lines: Lines) -> Iterator[Column]:
+    heading = _PHASE_HEADINGS.get(phase, phase)
+
+    def get(line: Line) -> int:
+        return line.phase_ns.get(phase, 0)
+
+    yield Column(heading=heading, unit=scale.unit, rank=5, cell=_time(scale, lines, get))
+    yield Column(heading="% of", unit="step", rank=17, cell=_share(lines, get))
+
+
+def _text(get: Callable[[Line], str | None]) -> Callable[[Line], Text]:
+    return lambda line: Text(get(line) or "")
+
+
+def _number(get: Callable[[Line], str]) -> Callable[[Line], Text]:
+    def cell(line: Line) -> Text:
+        text = get(line)
+        return Text(text, palette.QUIET if text in (units.UNKNOWN, "0", "0%") else "")
+
+    return cell
+
+
+def _time(scale: units.TimeScale, lines: Lines, get: Callable[[Line], int | None]) -> Callable[[Line], Text]:
+    return _number(lambda line: scale.text(_per_step(get(line), lines.steps)))
+
+
+def _share(lines: Lines, get: Callable[[Line], int]) -> Callable[[Line], Text]:
+    return _number(lambda line: units.share(get(line) / lines.step_ns if lines.step_ns else None))
+
+
+def _quantity(lines: Lines, get: Callable[[Line], int | None]) -> Callable[[Line], Text]:
+    return _number(lambda line: units.quantity(_per_step(get(line), lines.steps), ""))
+
+
+def _rate(get: Callable[[Line], float | None]) -> Callable[[Line], Text]:
+    return _number(lambda line: units.quantity(get(line), ""))
+
+
+def _efficiency(line: Line) -> Text:
+    text = units.percent(line.efficiency)
+    if line.efficiency is None:
+        return Text(text, palette.QUIET)
+    if line.efficiency > 1:
+        return Text(text + "!", palette.SUSPECT)
+    return Text(("~" if line.partial else "") + text)
+
+
+def _bound(line: Line) -> Text:
+    return Text(line.bound or units.UNKNOWN, palette.cause(line.bound) if line.bound else palette.QUIET)
+
+
+def _per_step(value: int | None, steps: int) -> float | None:
+    return None if value is None else value / steps
+
+
+def _count(value: int | None, steps: int) -> str:
+    return units.UNKNOWN if value is None else units.digits(value / steps)
+
+
+def _digits(value: float | None) -> str:
+    return units.UNKNOWN if value is None else units.digits(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A column with its cells made: one per line, then those of the sums."""
+
+    column: Column
+    cells: tuple[Text, ...]
+    width: int
+
+    @classmethod
+    def of(cls, column: Column, shown: tuple[Line, ...], sums: tuple[Line, ...], ascii_only: bool) -> Drawn:
+        made = [column.cell(line) for line in shown]
+        made += [column.cell(line) if column.summed else Text("") for line in sums]
+        cells = tuple(Text(clean(cell.plain, ascii_only), cell.style) for cell in made)
+        widest = max((cell.cell_len for cell in cells), default=0)
+        if column.left:
+            widest = min(widest, column.widest)
+        return cls(column, cells, max(widest, len(column.heading), len(column.unit)))
+
+    @property
+    def tells(self) -> bool:
+        """Whether any cell says anything: a column of nothing but ``?`` is not worth its place."""
+        return any(cell.plain not in ("", units.UNKNOWN) for cell in self.cells)
+
+
+def fitting(drawn: list[Drawn], room: int, console_width: int) -> list[Drawn]:
+    """The columns that fit into so many cells (a gap before each included), the most wanted first."""
+    wanted = [d for d in drawn if d.tells and console_width >= d.column.least_console]
+    kept: set[int] = set()
+    for rank in sorted({d.column.rank for d in wanted}):
+        group = [d for d in wanted if d.column.rank == rank]
+        need = sum(d.width + len(GAP) for d in group)
+        if need <= room:
+            room -= need
+            kept.add(rank)
+    return [d for d in wanted if d.column.rank in kept]

@@ -1,0 +1,111 @@
+"""The top of the page: where the step's time goes, what is worst, and how far the figures can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from torchroof import units
+from torchroof.report.summary import Headline, Share
+from torchroof.views import palette
+from torchroof.views.text import clean
+
+FIELD = 11
+"""Cells of the names at the left."""
+NO_ROOF = "unknown; name a device with --device, or its ceilings with --ceilings"
+_BAR = 80
+"""Most cells of the step's bar."""
+
+
+def draw(headline: Headline, width: int, ascii_only: bool) -> list[RenderableType]:
+    """The headline as renderables, one under the other."""
+
+    def text(value: str, style: str = "") -> Text:
+        return Text(clean(value, ascii_only), style)
+
+    title = Text("torchroof  ", "bold").append(text(f"{headline.device} · {_steps(headline)}", "not bold"))
+    words = [text(headline.verdict, "bold")]
+    if headline.worst:
+        words.append(
+            text(palette.MARK, palette.FLAG).append(" ").append(text(headline.worst, "not bold default"))
+        )
+    grid = fields()
+    if headline.causes:
+        grid.add_row("step", _bar(headline.causes, min(_BAR, width - FIELD), ascii_only))
+        grid.add_row("", _legend(headline.causes, ascii_only))
+    for name, parts in (
+        ("efficiency", _efficiency(headline)),
+        ("work", _work(headline)),
+        ("known", _known(headline)),
+        ("roof", headline.ceilings or (NO_ROOF,)),
+    ):
+        if told := " · ".join(parts):
+            grid.add_row(name, text(told))
+    return [title, Text(""), *words, Text(""), grid]
+
+
+def fields() -> Table:
+    """Rows of a name at the left and words that wrap beside it."""
+    grid = Table.grid(padding=0)
+    grid.add_column(style=palette.QUIET, width=FIELD, no_wrap=True)
+    grid.add_column()
+    return grid
+
+
+def _steps(headline: Headline) -> str:
+    count = f"{headline.steps} step{'' if headline.steps == 1 else 's'}"
+    return f"{count} of {units.duration(headline.step_ns)}" if headline.step_ns else f"{count} without work"
+
+
+def _efficiency(headline: Headline) -> Iterable[str]:
+    if headline.step_efficiency is not None:
+        yield f"{units.percent(headline.step_efficiency)} of what the roof allows"
+    if headline.mfu is not None:
+        yield f"MFU {units.percent(headline.mfu)} of {headline.mfu_of or 'peak'}"
+
+
+def _work(headline: Headline) -> Iterable[str]:
+    if headline.matrix_flops is not None and headline.matrix_time is not None:
+        yield (
+            f"matmul + conv + attention: {units.percent(headline.matrix_flops)} of FLOPs, "
+            f"{units.percent(headline.matrix_time)} of time"
+        )
+
+
+def _known(headline: Headline) -> Iterable[str]:
+    shares = (
+        (headline.with_owner, "a layer"),
+        (headline.with_flops, "FLOPs"),
+        (headline.with_bytes, "bytes"),
+    )
+    told = [f"{name} for {units.percent(share)}" for share, name in shares if share is not None]
+    if told:
+        yield f"{', '.join(told)} of kernel time"
+
+
+def _bar(causes: tuple[Share, ...], width: int, ascii_only: bool) -> Text:
+    bar, reached, drawn = Text(no_wrap=True), 0.0, 0
+    for share, shade in zip(causes, _shades(causes), strict=True):
+        reached += share.fraction
+        cells = max(0, min(width, round(reached * width)) - drawn)
+        bar.append(clean(shade, ascii_only) * cells, palette.cause(share.name))
+        drawn += cells
+    return bar
+
+
+def _legend(causes: tuple[Share, ...], ascii_only: bool) -> Text:
+    legend = Text()
+    for share, shade in zip(causes, _shades(causes), strict=True):
+        style = palette.cause(share.name)
+        entry = f"{shade} {share.name} {units.percent(share.fraction)}".replace(" ", "\N{NO-BREAK SPACE}")
+        legend.append(clean(entry, ascii_only), style)
+        legend.append("  ")
+    legend.rstrip()
+    return legend
+
+
+def _shades(causes: tuple[Share, ...]) -> list[str]:
+    return [palette.SHADES[i] if i < len(palette.SHADES) else palette.MINOR for i in range(len(causes))]

@@ -1,0 +1,1 @@
+"""What TensorBoard shows of a report. The only room that imports tensorboard."""

@@ -1,0 +1,81 @@
+"""A report as TensorBoard's own scalars and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+from tensorboard.compat.proto.types_pb2 import DT_STRING
+
+from torchroof import units
+from torchroof.report.lenses import Lines
+from torchroof.report.model import ReportData
+from torchroof.report.summary import Headline
+from torchroof.views.columns import columns
+from torchroof.views.text import clean
+
+_NS_PER_MS = 1e6
+
+
+def scalars(data: ReportData, headline: Headline, lines: Lines) -> Iterator[tuple[str, float]]:
+    """Tags and values; what is unknown is left out. Times are ms per step, the rest fractions of 1."""
+    yield "torchroof/step_ms", headline.step_ns / _NS_PER_MS
+    for cause, ns in data.totals.causes.items():
+        yield f"torchroof_causes_ms/{cause}", ns / lines.steps / _NS_PER_MS
+    figures = {
+        "step_efficiency": headline.step_efficiency,
+        "mfu": headline.mfu,
+        "hfu": data.totals.hfu,
+        "with_owner": headline.with_owner,
+        "with_flops": headline.with_flops,
+        "with_bytes": headline.with_bytes,
+    }
+    for name, value in figures.items():
+        if value is not None:
+            yield f"torchroof/{name}", value
+    if lines.total.headroom_ns is not None:
+        yield "torchroof/headroom_ms", lines.total.headroom_ns / lines.steps / _NS_PER_MS
+
+
+def scalar(tag: str, value: float) -> Summary.Value:
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="scalars"))
+    return Summary.Value(tag=tag, simple_value=value, metadata=metadata)
+
+
+def text(tag: str, markdown_text: str) -> Summary.Value:
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+    tensor = TensorProto(dtype=DT_STRING, string_val=[markdown_text.encode()], tensor_shape=shape)
+    return Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
+
+
+def markdown(headline: Headline, lines: Lines) -> str:
+    """The verdict and the table as Markdown. Names stand in code spans: TensorBoard would load an image in one."""
+    shown = list(columns(lines))
+    heads = [" ".join(filter(None, (column.heading, column.unit))) for column in shown]
+    rows = [[lines.by, *heads], [":--", *(":--" if column.left else "--:" for column in shown)]]
+    for line in (*lines.lines, *filter(None, (lines.rest,)), lines.total):
+        mark = "▶ " if line.flagged else ""
+        rows.append([mark + code(line.label), *(code(column.cell(line).plain) for column in shown)])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    words = [prose(f"{headline.device}, {headline.steps} steps of {units.duration(headline.step_ns)}")]
+    words += [f"**{prose(headline.verdict)}**", *([prose(headline.worst)] if headline.worst else [])]
+    return "\n\n".join([*words, table, *(prose(note) for note in headline.notes)]) + "\n"
+
+
+def code(name: str) -> str:
+    """A name as a code span that no name can leave: no backquote, no bar, no angle bracket, no line's end."""
+    plain = clean(name).translate(_LEAVING).strip()
+    return f"`{plain}`" if plain else ""
+
+
+def prose(words: str) -> str:
+    """A sentence that may hold names: what Markdown and HTML obey becomes an entity."""
+    return "".join(
+        c if c.isalnum() or c in " .,;:%+=/()?-" or not c.isascii() else f"&#{ord(c)};" for c in clean(words)
+    )
+
+
+_LEAVING = str.maketrans("`|<>", "'¦‹›")

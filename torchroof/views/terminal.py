@@ -1,0 +1,51 @@
+"""Renderables as text and as HTML, and how wide the reader's screen is."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+from rich.console import Console, RenderableType
+
+WIDTH = 120
+"""Where no terminal tells a width: a file, a pipe, a notebook."""
+_NARROWEST, _WIDEST = 40, 240
+_PRE = (
+    '<pre style="white-space:pre;overflow-x:auto;line-height:1.2;'
+    "font-family:Menlo,Consolas,'DejaVu Sans Mono','Courier New',monospace\">{code}</pre>\n"
+)
+
+
+def screen_width() -> int:
+    """COLUMNS, else the width of the terminal that any standard stream is, else WIDTH."""
+    told = os.environ.get("COLUMNS", "")
+    width = int(told) if told.isdecimal() and int(told) else _terminal_width() or WIDTH
+    return max(_NARROWEST, min(width, _WIDEST))
+
+
+def _terminal_width() -> int | None:
+    for stream in (sys.__stdout__, sys.__stderr__, sys.__stdin__):
+        try:
+            if stream is not None and (columns := os.get_terminal_size(stream.fileno()).columns):
+                return columns
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def plain_text(view: RenderableType, width: int) -> str:
+    """The view without colour and without blanks at the ends of lines."""
+    file = io.StringIO()
+    Console(file=file, width=width, color_system=None, legacy_windows=False).print(view)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def html(view: RenderableType, width: int = WIDTH) -> str:
+    """The view as one self-contained piece of HTML: inline styles, every name escaped."""
+    console = Console(
+        file=io.StringIO(), width=width, record=True, force_terminal=True, color_system="truecolor",
+        legacy_windows=False, force_jupyter=False, no_color=False,
+    )  # fmt: skip
+    console.print(view)
+    return console.export_html(inline_styles=True, code_format=_PRE)
