@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -75,6 +76,11 @@ LIGHT: dict[str, set[str]] = {
     "torchroof.reports": {"torch", "pandas", "tensorboard"},
     "torchroof.cli": {"torch", "pandas", "tensorboard"},
     "torchroof.profiling": {"torch", "pandas", "tensorboard"},
+    # The verbs are loaded by name, so no chain leads to them.
+    **{
+        f"torchroof.cli.{v}": {"torch", "pandas", "tensorboard"}
+        for v in ("demo", "report", "devices", "explain")
+    },
 }
 
 # Where a vendor's words belong: who speaks to a device, reads its trace, or lists it.
@@ -352,3 +358,16 @@ def test_importing_it_brings_nothing_heavy_along(code: str) -> None:
     assert not loaded & {"torch", "pandas", "tensorboard"}
     if code == "import torchroof":
         assert not loaded & {"rich", "numpy", "msgspec"}
+
+
+def test_reading_a_trace_needs_neither_torch_nor_pandas(tmp_path: Path) -> None:
+    op = {"ph": "X", "cat": "cpu_op", "name": "aten::relu", "pid": 1, "tid": 1, "ts": 1.0, "dur": 5.0}
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [op]}), encoding="utf-8")
+    for style in ("json", "table"):
+        loaded = _imported_by(
+            "from torchroof.cli import main\n"
+            f"assert main(['report', {str(trace)!r}, '--format', {style!r}]) == 0\nprint()"
+        )
+        assert "torchroof" in loaded
+        assert not loaded & {"torch", "pandas", "tensorboard"}
