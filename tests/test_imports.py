@@ -91,6 +91,8 @@ VENDOR_PLACES = (
     "trace/dialects",
     "device/catalog",
     "cli/demo",
+    # The names of torch's ops, of which aten::cuda is one.
+    "work/models/names",
 )
 
 
