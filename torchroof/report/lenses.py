@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 import msgspec
 
-from torchroof.report.model import ReportData
+from torchroof.errors import OptionError
+from torchroof.report.model import Layer, ReportData, Row, Tensor, Unattributed
 
 BY = ("layer", "op", "phase", "kernel")
 SORT = ("headroom", "time", "flops")
+
+PARTIAL = 0.99
+"""Rates that cover less than this share of a line's kernel time are marked as partial."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a table: sums over rows, and rates recomputed from the sums.
 
     ``label`` is a path, an op, a phase or a kernel's name; lines for what has none are in parentheses:
-    ``(root)``, ``(optimizer)``, ``(no launch record)``. Sums are over the counted steps.
+    ``(root)``, ``(optimizer)``, ``(no launch record)``. Sums are over the counted steps, but for kernels
+    without a row and lines by kernel, which cover the whole file.
     """
 
     label: str
@@ -32,6 +40,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None = None
     bytes_known_ns: int = 0
     floor_ns: int | None = None
+    floor_known_ns: int = 0
     headroom_ns: int | None = None
     intensity: float | None = None
     achieved_flops_per_s: float | None = None
@@ -64,5 +73,179 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines(data: ReportData, by: str = "layer", sort: str = "headroom", top: int | None = None) -> Lines:
-    """The report as a table's lines. ``by`` is one of BY, ``sort`` one of SORT (largest first)."""
-    raise NotImplementedError
+    """The report as a table's lines. ``by`` is one of BY, ``sort`` one of SORT (largest first).
+
+    Raises OptionError for anything else, and for a ``top`` under 1.
+    """
+    if by not in BY:
+        raise OptionError(f"cannot group by {by!r}; choose one of {', '.join(BY)}")
+    if sort not in SORT:
+        raise OptionError(f"cannot sort by {sort!r}; choose one of {', '.join(SORT)}")
+    if top is not None and top < 1:
+        raise OptionError(f"cannot show the top {top}; give a number of at least 1")
+    found = _kernel_lines(data) if by == "kernel" else _row_lines(data, by)
+    found.sort(key=_ORDER[sort])
+    shown = found if top is None else found[:top]
+    hidden = found[len(shown) :]
+    return Lines(
+        by=by,
+        sort=sort,
+        steps=max(1, data.steps) * max(1, len(data.devices)),
+        step_ns=data.totals.step_ns,
+        lines=tuple(shown),
+        rest=_sum(f"({len(hidden)} more)", hidden) if hidden else None,
+        total=_sum("total", found),
+    )
+
+
+def _possible(line: Line) -> int:
+    """Headroom, or all of a line's time where it is not known: that much could be won at most."""
+    return line.busy_ns + line.host_ns if line.headroom_ns is None else line.headroom_ns
+
+
+_ORDER: dict[str, Callable[[Line], tuple[Any, ...]]] = {
+    "headroom": lambda line: (-_possible(line), -line.kernel_ns, line.label),
+    "time": lambda line: (-line.kernel_ns, -line.host_ns, line.label),
+    "flops": lambda line: (-(line.flops or 0), -line.kernel_ns, line.label),
+}
+
+
+def _row_lines(data: ReportData, by: str) -> list[Line]:
+    key = {"layer": _layer_label, "op": _op_label, "phase": lambda r: r.phase}[by]
+    groups: dict[str, list[Row]] = {}
+    for row in data.rows:
+        groups.setdefault(key(row), []).append(row)
+    layers = {layer.path: layer for layer in data.layers} if by == "layer" else {}
+    found = []
+    for label, rows in groups.items():
+        path = rows[0].path if by == "layer" else None
+        layer = layers.get(path) if path is not None else None
+        found.append(line_of(label, rows, layer))
+    return found + [_unattributed_line(u) for u in data.unattributed]
+
+
+def _layer_label(row: Row) -> str:
+    if row.path is None:
+        return "(outside layers)" if row.phase == "outside" else f"({row.phase}, no layer)" if row.phase in (
+            "forward", "backward") else f"({row.phase})"
+    return row.path or "(root)"
+
+
+def _op_label(row: Row) -> str:
+    return row.op or "(no op)"
+
+
+def line_of(label: str, rows: Sequence[Row], layer: Layer | None = None) -> Line:
+    """The line of a group of rows; ``layer`` adds what is known of a layer beyond its rows."""
+    phases: dict[str, int] = {}
+    for row in rows:
+        phases[row.phase] = phases.get(row.phase, 0) + row.kernel_ns
+    types = {r.type for r in rows}
+    bounds: dict[str | None, int] = {}
+    sides: dict[str | None, int] = {}
+    for row in rows:
+        weight = row.busy_ns + row.host_ns
+        bounds[row.bound] = bounds.get(row.bound, 0) + weight
+        sides[row.side] = sides.get(row.side, 0) + weight
+    return _line(
+        label,
+        path=layer.path if layer else None,
+        type=types.pop() if len(types) == 1 else None,
+        calls=layer.calls if layer else sum(r.calls for r in rows),
+        kernels=sum(r.kernels for r in rows),
+        kernel_ns=sum(r.kernel_ns for r in rows),
+        busy_ns=sum(r.busy_ns for r in rows),
+        host_ns=sum(r.host_ns for r in rows),
+        phase_ns=phases,
+        flops=_known(r.flops for r in rows),
+        flops_known_ns=sum(r.flops_known_ns for r in rows),
+        bytes=_known(_moved(r) for r in rows),
+        bytes_known_ns=sum(r.bytes_known_ns for r in rows),
+        floor_ns=_known(r.floor_ns for r in rows),
+        floor_known_ns=sum(r.floor_known_ns for r in rows),
+        headroom_ns=_known(r.headroom_ns for r in rows),
+        side=max(sides, key=lambda s: sides[s]),
+        bound=max(bounds, key=lambda b: bounds[b]),
+        flagged=layer.flagged if layer else False,
+        why=layer.why if layer else None,
+        inputs=_shapes(layer.inputs) if layer else None,
+        outputs=_shapes(layer.outputs) if layer else None,
+        parameters=_shapes(layer.parameters) if layer else None,
+    )
+
+
+def _line(label: str, **sums: Any) -> Line:
+    """A line whose rates follow from its sums."""
+    flops, moved, floor = sums["flops"], sums["bytes"], sums["floor_ns"]
+    covered = min(sums["flops_known_ns"], sums["bytes_known_ns"], sums["floor_known_ns"])
+    return Line(
+        label=label,
+        intensity=flops / moved if flops is not None and moved else None,
+        achieved_flops_per_s=_over(flops, sums["flops_known_ns"], 1e9),
+        achieved_bytes_per_s=_over(moved, sums["bytes_known_ns"], 1e9),
+        efficiency=_over(floor, sums["floor_known_ns"], 1.0),
+        partial=floor is not None and covered < PARTIAL * sums["kernel_ns"],
+        **sums,
+    )
+
+
+def _over(amount: int | None, ns: int, scale: float) -> float | None:
+    return None if amount is None or not ns else amount * scale / ns
+
+
+def _moved(row: Row) -> int | None:
+    if row.bytes_read is None and row.bytes_written is None:
+        return None
+    return (row.bytes_read or 0) + (row.bytes_written or 0)
+
+
+def _known(values: Iterable[int | None]) -> int | None:
+    known = [v for v in values if v is not None]
+    return sum(known) if known else None
+
+
+def _unattributed_line(entry: Unattributed) -> Line:
+    return Line(
+        label=f"({entry.reason})",
+        kernels=entry.kernels,
+        kernel_ns=entry.kernel_ns,
+        busy_ns=entry.busy_ns,
+        host_ns=entry.host_ns,
+    )
+
+
+def _kernel_lines(data: ReportData) -> list[Line]:
+    """Lines by kernel name: counts and time over the whole file; work belongs to ops, not to kernels."""
+    groups: dict[str, Line] = {}
+    for kernel in data.kernels:
+        before = groups.get(kernel.name) or Line(label=kernel.name)
+        phases = dict(before.phase_ns)
+        if kernel.phase is not None:
+            phases[kernel.phase] = phases.get(kernel.phase, 0) + kernel.kernel_ns
+        groups[kernel.name] = Line(
+            label=kernel.name,
+            kernels=before.kernels + kernel.kernels,
+            kernel_ns=before.kernel_ns + kernel.kernel_ns,
+            phase_ns=phases,
+        )
+    return list(groups.values())
+
+
+_ADDITIVE = ("kernels", "kernel_ns", "busy_ns", "host_ns", "flops_known_ns", "bytes_known_ns", "floor_known_ns")
+_ADDITIVE_IF_KNOWN = ("flops", "bytes", "floor_ns", "headroom_ns")
+
+
+def _sum(label: str, found: Sequence[Line]) -> Line:
+    """Lines added up; what is unknown in some is the sum of the rest, and null where nothing is known."""
+    sums: dict[str, Any] = {name: sum(getattr(line, name) for line in found) for name in _ADDITIVE}
+    sums |= {name: _known(getattr(line, name) for line in found) for name in _ADDITIVE_IF_KNOWN}
+    phases: dict[str, int] = {}
+    for line in found:
+        for phase, ns in line.phase_ns.items():
+            phases[phase] = phases.get(phase, 0) + ns
+    return _line(label, phase_ns=phases, **sums)
+
+
+def _shapes(tensors: tuple[Tensor, ...]) -> str | None:
+    """``8x3x224x224 float32, …``; None where no shape is known."""
+    return ", ".join(f"{'x'.join(map(str, t.shape)) or 'scalar'} {t.dtype or '?'}" for t in tensors) or None

@@ -63,9 +63,14 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int | None
     bytes_known_ns: int
     floor_ns: int | None
+    floor_known_ns: int = 0
     step_efficiency: float | None
     mfu: float | None
     hfu: float | None
+    matrix_flops: int | None = None
+    """FLOPs of matrix products, convolutions and attention."""
+    matrix_ns: int = 0
+    """Kernel time of those."""
     overhead: dict[str, Any] | None = None
 
 
@@ -112,6 +117,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     achieved_bytes_per_s: float | None
     attainable_flops_per_s: float | None
     floor_ns: int | None
+    floor_known_ns: int = 0
+    """Kernel time of the calls that have a floor; ``efficiency`` is taken over it."""
     efficiency: float | None
     headroom_ns: int | None
     side: str | None
@@ -119,7 +126,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     ceiling: int | None
     """Index into the device's ceilings."""
     attribution: str
-    """Where the link to the layer comes from."""
+    """Where the link to the layer comes from, or why there is none."""
+    unknown: str | None = None
+    """Why work or floor is unknown or a lower bound, for the calls that took most of the time."""
     shared: str | None = None
     kernel_ns_per_step: tuple[int, ...] = ()
 

@@ -96,3 +96,21 @@ class Registry:
                     raise RegistrationError(f"{name} is registered already")
                 target.add(name)
         return Registry(merged, frozenset(through), frozenset(nothing))
+
+
+_RANK = ("float64", "float32", "bfloat16", "float16")
+
+
+def precision_of(call: OpCall) -> str | None:
+    """The precision that a call computes in, by its operands: torch's name of an element type.
+
+    The widest floating type among the tensors with dimensions (all tensors where none has any); without a
+    floating type, that of the first tensor. None where no element type is known.
+    """
+    tensors = [t for t in call.tensors() if t.dtype is not None]
+    types = [t.dtype.name for t in tensors if t.shape and t.dtype] or [t.dtype.name for t in tensors if t.dtype]
+    for name in _RANK:
+        if name in types:
+            return name
+    floating = [t.dtype.name for t in tensors if t.dtype and t.dtype.kind in ("float", "complex")]
+    return (floating or types or [None])[0]

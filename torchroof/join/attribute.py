@@ -1,0 +1,213 @@
+"""Attribution: every kernel and copy of a trace with its op, layer, phase and step, or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from torchroof.join.autograd import SOURCE_TEXTS, Links, Source, link_backward
+from torchroof.join.columns import pick
+from torchroof.join.cpu import join_cpu_kernels
+from torchroof.join.kernels import REASON_TEXTS, Kernels, Reason
+from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_spans
+from torchroof.join.layers import LayerName, Layers, find_layers
+from torchroof.join.lineage import PHASE_NAMES, NameKind, Nest, Phase, trace_lineage
+from torchroof.join.steps import Steps, find_steps
+from torchroof.tensors import Role
+from torchroof.trace.metadata import CaptureFacts, capture_facts
+from torchroof.trace.table import NONE, DeviceKind, HostKind, Int8, Int32, Int64, Note, TraceTable
+
+__all__ = [
+    "PHASE_NAMES",
+    "REASON_TEXTS",
+    "SOURCE_TEXTS",
+    "Attribution",
+    "Copies",
+    "Kernels",
+    "LayerName",
+    "Nest",
+    "Phase",
+    "Reason",
+    "RunKind",
+    "Source",
+    "Steps",
+    "attribute",
+]
+
+
+class RunKind(Enum):
+    DEVICE = "device"
+    """Kernels of a device are in the file."""
+    CPU = "cpu"
+    """Neither device events nor launches: the ops are the kernels."""
+    LOST = "lost"
+    """Launches without kernels: the device's activity was lost, and nothing can be said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies and memsets of devices. ``launch_ns`` is the copy's own start where no launch is known."""
+
+    name: Int32
+    device: Int32
+    stream: Int64
+    start_ns: Int64
+    end_ns: Int64
+    bytes: Int64
+    step: Int32
+    layer: Int32
+    phase: Int8
+    launch_ns: Int64
+    launch_thread: Int32
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """The join's result. ``layer``, ``phase`` and ``source`` have one entry per kernel."""
+
+    run: RunKind
+    nest: Nest
+    steps: Steps
+    layers: tuple[LayerName, ...]
+    layer_calls: tuple[int, ...]
+    """Calls of each layer in the counted steps."""
+    kernels: Kernels
+    layer: Int32
+    phase: Int8
+    source: Int8
+    copies: Copies
+    facts: CaptureFacts | None
+    notes: tuple[Note, ...]
+
+
+def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
+    """Join a trace. ``role`` says what an op's name is to the accounting: a registry's `role`."""
+    facts = capture_facts(table.metadata)
+    nest = trace_lineage(table, role)
+    steps = find_steps(table, nest, facts)
+    layers = find_layers(table, nest, facts)
+    links = link_backward(table, nest, facts)
+    run = _run_kind(table)
+    launch = launch_of_device_spans(table)
+    anchor = anchors_of(table, nest, launch)
+    if run is RunKind.CPU:
+        kernels = join_cpu_kernels(nest, steps)
+    else:
+        kernels = join_kernels(table, nest, steps, launch, anchor)
+    owners = _Owners(nest, layers, links)
+    layer, source = owners.layers_at(kernels.anchor)
+    return Attribution(
+        run=run,
+        nest=nest,
+        steps=steps,
+        layers=layers.names,
+        layer_calls=_calls(nest, layers, steps),
+        kernels=kernels,
+        layer=layer,
+        phase=owners.phases_at(kernels.anchor),
+        source=source,
+        copies=_copies(table, steps, launch, anchor, owners),
+        facts=facts,
+        notes=tuple(_notes(table, run, launch)),
+    )
+
+
+def _run_kind(table: TraceTable) -> RunKind:
+    if (table.device.kind == DeviceKind.KERNEL).any():
+        return RunKind.DEVICE
+    launches = (table.host.kind == HostKind.LAUNCH).any()
+    return RunKind.LOST if launches or len(table.device) else RunKind.CPU
+
+
+class _Owners:
+    """Layer, phase and source of any span of the nest, worked out once per span."""
+
+    def __init__(self, nest: Nest, layers: Layers, links: Links) -> None:
+        owner = nest.owner
+        is_node = pick(nest.name_kind, owner, NameKind.OTHER) == NameKind.AUTOGRAD_NODE
+        forward = np.where(is_node, pick(links.forward, owner), NONE)
+        # The forward op's own layer; a forward op outside every layer has none.
+        through = pick(layers.entered, pick(nest.layer, forward))
+        by_call = np.where(is_node, pick(links.call, owner), NONE)
+        by_node = np.where(through != NONE, through, by_call)
+        self._layer = np.where(is_node, by_node, pick(layers.entered, owner)).astype(np.int32)
+        scoped = bool((nest.kind == HostKind.SCOPE).any())
+        scope_source = np.where(owner == NONE, Source.NONE, Source.SCOPE if scoped else Source.MODULE)
+        self._source = np.where(is_node, pick(links.source, owner, Source.NONE), scope_source).astype(np.int8)
+        self._phase = _phases(nest, links, layered=bool(layers.names))
+
+    def layers_at(self, position: Int32) -> tuple[Int32, Int8]:
+        return pick(self._layer, position), pick(self._source, position, Source.NONE)
+
+    def phases_at(self, position: Int32) -> Int8:
+        return pick(self._phase, position, Phase.OUTSIDE)
+
+
+def _phases(nest: Nest, links: Links, layered: bool) -> Int8:
+    """Phases, with forward for what autograd proves to be forward, and for all the rest of a file without layers."""
+    phase = nest.phase.copy()
+    if not layered:
+        phase[phase == Phase.OUTSIDE] = Phase.FORWARD
+        return phase
+    partners = np.unique(links.forward[links.forward != NONE])
+    claims = nest.claim[partners]
+    made = np.zeros(len(nest), dtype=bool)
+    made[partners] = True
+    made[claims[claims != NONE]] = True
+    is_op, reached = nest.kind == HostKind.OP, -1
+    while (count := int(made.sum())) != reached:
+        # An op inside a forward op is forward too.
+        reached = count
+        made |= is_op & pick(made, nest.parent, False)
+    phase[made & (phase == Phase.OUTSIDE)] = Phase.FORWARD
+    return phase
+
+
+def _calls(nest: Nest, layers: Layers, steps: Steps) -> tuple[int, ...]:
+    entries = np.flatnonzero(layers.entered != NONE)
+    entries = entries[steps.counted_at(nest.start_ns[entries]) != NONE]
+    return tuple(np.bincount(layers.entered[entries], minlength=len(layers.names)).tolist())
+
+
+def _copies(table: TraceTable, steps: Steps, launch: Int32, anchor: Int32, owners: _Owners) -> Copies:
+    rows = np.flatnonzero(table.device.kind != DeviceKind.KERNEL)
+    device = table.device
+    launch, anchor = launch[rows], anchor[rows]
+    has_launch = launch != NONE
+    launch_ns = np.where(has_launch, pick(table.host.start_ns, launch), device.start_ns[rows])
+    layer, _ = owners.layers_at(anchor)
+    return Copies(
+        name=device.name[rows],
+        device=device.device[rows],
+        stream=device.stream[rows],
+        start_ns=device.start_ns[rows],
+        end_ns=device.end_ns[rows],
+        bytes=device.bytes[rows],
+        step=np.where(has_launch, steps.counted_at(launch_ns), NONE).astype(np.int32),
+        layer=layer,
+        phase=owners.phases_at(anchor),
+        launch_ns=launch_ns,
+        launch_thread=pick(table.host.thread, launch),
+    )
+
+
+def _notes(table: TraceTable, run: RunKind, launch: Int32) -> list[Note]:
+    notes = list(table.notes)
+    if run is RunKind.LOST:
+        notes.append(
+            Note(
+                "device activity lost",
+                "The file has launches but no kernels: the device's activity was lost (another tool held the "
+                "profiling interface, or the window closed too early). Kernel time is unknown, not zero.",
+            )
+        )
+    known = np.flatnonzero(launch != NONE)
+    early = int((table.device.start_ns[known] < table.host.start_ns[launch[known]]).sum()) if len(known) else 0
+    if early:
+        notes.append(
+            Note("clocks disagree", f"{early} device events start before their own launch: host and device clocks disagree.", early)
+        )
+    return notes

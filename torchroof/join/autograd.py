@@ -1,0 +1,175 @@
+"""Backward to forward: which forward op made an autograd node, and so which layer owns the node's work.
+
+In this order, each link naming its source: the file's forward-backward flows; the sequence number on the
+forward thread, of which the last-started forward op counts; the interval of sequence numbers that a layer
+call spanned (custom functions, compiled regions). Never the nearest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from torchroof.join.lineage import NameKind, Nest
+from torchroof.trace.metadata import CaptureFacts
+from torchroof.trace.table import NONE, Int8, Int32, TraceTable
+
+
+class Source(IntEnum):
+    """Where the link from a kernel to its layer comes from, or why there is none."""
+
+    NONE = 0
+    SCOPE = 1
+    MODULE = 2
+    FLOW = 3
+    SEQUENCE = 4
+    INTERVAL = 5
+    THREAD_UNKNOWN = 6
+    NO_FORWARD = 7
+    NO_NUMBER = 8
+
+
+SOURCE_TEXTS = {
+    Source.NONE: "no layer scope",
+    Source.SCOPE: "layer scope",
+    Source.MODULE: "module event",
+    Source.FLOW: "fwdbwd flow",
+    Source.SEQUENCE: "sequence number",
+    Source.INTERVAL: "sequence interval",
+    Source.THREAD_UNKNOWN: "forward thread unknown",
+    Source.NO_FORWARD: "forward op not in the trace",
+    Source.NO_NUMBER: "autograd node without a sequence number",
+}
+
+_LARGEST_RANGE = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Per span of the nest; only autograd nodes have entries other than NONE."""
+
+    forward: Int32
+    """The forward op (a position in the nest)."""
+    call: Int32
+    """The layer (an index into the capture's layers) where only the interval of a call told it."""
+    source: Int8
+
+
+@dataclass(slots=True)
+class _Threads:
+    """The forward threads: trace threads by the number that backward nodes know them by."""
+
+    by_number: dict[int, int]
+    only: int | None
+
+    def find(self, number: int) -> int | None:
+        return self.by_number.get(number, self.only)
+
+
+def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> Links:
+    """Link each autograd node to the forward op or the layer call that made it."""
+    host = table.host
+    forward = np.full(len(nest), NONE, dtype=np.int32)
+    call = np.full(len(nest), NONE, dtype=np.int32)
+    source = np.zeros(len(nest), dtype=np.int8)
+    nodes = np.flatnonzero(nest.name_kind == NameKind.AUTOGRAD_NODE)
+    if not len(nodes):
+        return Links(forward, call, source)
+    sequence = host.sequence[nest.span]
+    forward_thread = host.forward_thread[nest.span]
+    by_number = _forward_ops(nest, sequence, forward_thread)
+    by_flow, threads = _follow_flows(table, nest, nodes, sequence, forward_thread)
+    threads.only = _only_thread(by_number)
+    intervals = _Intervals(table, facts)
+    for i in nodes.tolist():
+        number, thread_number = int(sequence[i]), int(forward_thread[i])
+        if number < 0:
+            source[i] = Source.NO_NUMBER
+            continue
+        target = by_flow.get((number, thread_number))
+        if target is not None:
+            forward[i], source[i] = target, Source.FLOW
+            continue
+        thread = threads.find(thread_number)
+        if thread is None:
+            source[i] = Source.THREAD_UNKNOWN
+            continue
+        target = by_number.get((number, thread))
+        layer = intervals.find(thread, number)
+        if target is not None and (layer == NONE or nest.layer[target] != NONE):
+            forward[i], source[i] = target, Source.SEQUENCE
+        elif layer != NONE:
+            call[i], source[i] = layer, Source.INTERVAL
+        else:
+            source[i] = Source.NO_FORWARD
+    return Links(forward, call, source)
+
+
+def _forward_ops(nest: Nest, sequence: np.ndarray, forward_thread: np.ndarray) -> dict[tuple[int, int], int]:
+    """The last-started forward op by (sequence number, thread): spans are sorted by start within a thread."""
+    candidates = np.flatnonzero(
+        (sequence >= 0) & (forward_thread <= 0) & (nest.name_kind != NameKind.AUTOGRAD_NODE)
+    )
+    return {
+        (number, thread): i
+        for i, number, thread in zip(
+            candidates.tolist(), sequence[candidates].tolist(), nest.thread[candidates].tolist(), strict=True
+        )
+    }
+
+
+def _only_thread(by_number: dict[tuple[int, int], int]) -> int | None:
+    threads = {thread for _, thread in by_number}
+    return threads.pop() if len(threads) == 1 else None
+
+
+def _follow_flows(
+    table: TraceTable, nest: Nest, nodes: np.ndarray, sequence: np.ndarray, forward_thread: np.ndarray
+) -> tuple[dict[tuple[int, int], int], _Threads]:
+    flows = table.flows
+    starts = {
+        (thread, at): i for i, thread, at in zip(range(len(nest)), nest.thread.tolist(), nest.start_ns.tolist(), strict=True)
+    } if len(flows.from_ns) else {}
+    node_at: dict[tuple[int, int], int] = {}
+    for i in nodes.tolist():
+        node_at.setdefault((int(nest.thread[i]), int(nest.start_ns[i])), i)
+    targets: dict[tuple[int, int], int] = {}
+    votes: dict[int, Counter[int]] = {}
+    columns = (flows.from_thread, flows.from_ns, flows.to_thread, flows.to_ns)
+    for from_thread, from_ns, to_thread, to_ns in zip(*(c.tolist() for c in columns), strict=True):
+        node, origin = node_at.get((to_thread, to_ns)), starts.get((from_thread, from_ns))
+        if node is None or origin is None or sequence[node] < 0:
+            continue
+        key = (int(sequence[node]), int(forward_thread[node]))
+        targets[key] = origin
+        votes.setdefault(key[1], Counter())[from_thread] += 1
+    return targets, _Threads({number: count.most_common(1)[0][0] for number, count in votes.items()}, None)
+
+
+class _Intervals:
+    """Which layer call a sequence number was made in: the innermost with before <= number < after."""
+
+    def __init__(self, table: TraceTable, facts: CaptureFacts | None) -> None:
+        self._layers: dict[int, tuple[int, Int32]] = {}
+        ids = {text: i for i, text in enumerate(table.thread_ids)}
+        for columns in facts.calls if facts else ():
+            thread = ids.get(str(columns.thread))
+            before, after = np.array(columns.before), np.array(columns.after)
+            made = (before >= 0) & (after > before)
+            if thread is None or not made.any():
+                continue
+            low, high = int(before[made].min()), int(after[made].max())
+            if high - low > _LARGEST_RANGE:
+                continue
+            painted = np.full(high - low, NONE, dtype=np.int32)
+            for k in np.flatnonzero(made).tolist():
+                painted[before[k] - low : after[k] - low] = columns.layer[k]
+            self._layers[thread] = (low, painted)
+
+    def find(self, thread: int, number: int) -> int:
+        low, painted = self._layers.get(thread, (0, np.zeros(0, dtype=np.int32)))
+        place = number - low
+        return int(painted[place]) if 0 <= place < len(painted) else NONE

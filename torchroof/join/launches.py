@@ -1,0 +1,87 @@
+"""Kernels of a device: kernel to launch by correlation, launch to op by containment on its own thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchroof.join.columns import pick
+from torchroof.join.kernels import Kernels, Reason
+from torchroof.join.lineage import Nest
+from torchroof.join.nesting import innermost
+from torchroof.join.steps import Steps
+from torchroof.trace.dialects import is_collective, is_graph_launch
+from torchroof.trace.table import NONE, DeviceKind, HostKind, Int32, TraceTable
+
+
+def launch_of_device_spans(table: TraceTable) -> Int32:
+    """For each device span the host span that launched it: the first runtime or driver call with its key."""
+    host, device = table.host, table.device
+    calls = np.flatnonzero((host.kind == HostKind.LAUNCH) & (host.correlation != NONE))
+    keys = int(max(host.correlation.max(initial=NONE), device.correlation.max(initial=NONE))) + 1
+    first = np.full(keys + 1, NONE, dtype=np.int32)
+    calls = calls[np.argsort(host.start_ns[calls], kind="stable")][::-1]
+    first[host.correlation[calls]] = calls
+    return np.where(device.correlation == NONE, NONE, first[device.correlation]).astype(np.int32)
+
+
+def anchors_of(table: TraceTable, nest: Nest, launch: Int32) -> Int32:
+    """The innermost nest span around each launch (NONE for no launch, or none around it)."""
+    known = np.flatnonzero(launch != NONE)
+    anchor = np.full(len(launch), NONE, dtype=np.int32)
+    spans = launch[known]
+    anchor[known] = innermost(
+        nest.start_ns, nest.end_ns, nest.thread, nest.parent, table.host.start_ns[spans], table.host.thread[spans]
+    )
+    return anchor
+
+
+def join_kernels(table: TraceTable, nest: Nest, steps: Steps, launch: Int32, anchor: Int32) -> Kernels:
+    """The kernels of a device run, each with its op and step or the reason why it is in no row.
+
+    ``launch`` and ``anchor`` are per device span, copies included.
+    """
+    rows = np.flatnonzero(table.device.kind == DeviceKind.KERNEL)
+    device, host = table.device, table.host
+    launch, anchor = launch[rows], anchor[rows]
+    has_launch = launch != NONE
+    launch_ns = np.where(has_launch, pick(host.start_ns, launch), device.start_ns[rows])
+    claim, op = pick(nest.claim, anchor), pick(nest.op, anchor)
+    step = np.where(has_launch, steps.countedpick(launch_ns), NONE)
+    reason = np.select(
+        [~has_launch, _named(table, pick(host.name, launch), is_graph_launch), step == NONE, _nowhere(nest, anchor)],
+        [Reason.NO_LAUNCH, Reason.GRAPH_REPLAY, Reason.OUTSIDE_STEPS, Reason.OUTSIDE_ALL],
+        Reason.NONE,
+    )
+    return Kernels(
+        name=device.name[rows],
+        device=device.device[rows],
+        stream=device.stream[rows],
+        start_ns=device.start_ns[rows],
+        ns=device.end_ns[rows] - device.start_ns[rows],
+        launch_ns=launch_ns,
+        launch_thread=pick(host.thread, launch),
+        anchor=anchor,
+        op=np.where(claim != NONE, claim, op).astype(np.int32),
+        claimed=(claim != NONE).astype(np.int8),
+        reason=reason.astype(np.int8),
+        step=step.astype(np.int32),
+        blocks=device.blocks[rows],
+        collective=_named(table, device.name[rows], is_collective).astype(np.int8),
+        segment_kernel=np.arange(len(rows), dtype=np.int32),
+        segment_start_ns=device.start_ns[rows],
+        segment_end_ns=device.end_ns[rows],
+    )
+
+
+def _nowhere(nest: Nest, anchor: Int32) -> NDArray[np.bool_]:
+    return (pick(nest.op, anchor) == NONE) & (pick(nest.layer, anchor) == NONE)
+
+
+def _named(table: TraceTable, name: Int32, holds: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Whether a property of names holds, decided once per distinct name."""
+    distinct, inverse = np.unique(name, return_inverse=True)
+    answers = [i != NONE and bool(holds(table.names[i])) for i in distinct.tolist()]
+    return np.array(answers, dtype=bool)[inverse]

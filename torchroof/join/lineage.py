@@ -1,0 +1,163 @@
+"""What each host span inherits from the spans around it: who claims it, its layer scope, its phase.
+
+One pass in sorted order: parents come before their children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from torchroof.join.nesting import nest
+from torchroof.tensors import Role
+from torchroof.trace.dialects import is_autograd_wrapper, is_dataloader_next, is_optimizer
+from torchroof.trace.table import NONE, HostKind, Int8, Int32, Int64, TraceTable
+
+
+class Phase(IntEnum):
+    OUTSIDE = 0
+    FORWARD = 1
+    BACKWARD = 2
+    OPTIMIZER = 3
+    DATA = 4
+
+
+PHASE_NAMES = {
+    Phase.OUTSIDE: "outside",
+    Phase.FORWARD: "forward",
+    Phase.BACKWARD: "backward",
+    Phase.OPTIMIZER: "optimizer",
+    Phase.DATA: "data",
+}
+
+
+class NameKind(IntEnum):
+    """What a name is, decided once per distinct name."""
+
+    MODELLED = 0
+    FALLS_THROUGH = 1
+    FREE = 2
+    UNMODELLED = 3
+    AUTOGRAD_NODE = 4
+    OPTIMIZER = 5
+    DATA = 6
+    OTHER = 7
+
+
+_ROLES = {
+    Role.MODELLED: NameKind.MODELLED,
+    Role.FALLS_THROUGH: NameKind.FALLS_THROUGH,
+    Role.FREE: NameKind.FREE,
+    Role.UNMODELLED: NameKind.UNMODELLED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """The host spans that can enclose others (all but launches), with what they inherit.
+
+    Every column has one entry per span; positions refer to this table, `span` to the trace's host table.
+    """
+
+    span: Int32
+    start_ns: Int64
+    end_ns: Int64
+    thread: Int32
+    name: Int32
+    kind: Int8
+    name_kind: Int8
+    parent: Int32
+    claim: Int32
+    """The outermost modelled op at or around the span."""
+    op: Int32
+    """The innermost op at or around the span."""
+    layer: Int32
+    """The innermost layer scope at or around the span."""
+    owner: Int32
+    """The innermost of layer scope and autograd node at or around the span: it decides the layer."""
+    phase: Int8
+
+    def __len__(self) -> int:
+        return len(self.span)
+
+
+def name_kinds(table: TraceTable, role: Callable[[str], Role]) -> list[tuple[int, int]]:
+    """Per distinct name: what it is as an op and what it is as an annotation."""
+    kinds = []
+    for name in table.names:
+        as_op = NameKind.AUTOGRAD_NODE if is_autograd_wrapper(name) else _ROLES[role(name)]
+        as_annotation = NameKind.OTHER
+        if is_dataloader_next(name):
+            as_annotation = NameKind.DATA
+        elif is_optimizer(name):
+            as_annotation = NameKind.OPTIMIZER
+        kinds.append((int(as_op), int(as_annotation)))
+    return kinds
+
+
+def trace_lineage(table: TraceTable, role: Callable[[str], Role]) -> Nest:
+    """Nest the host spans and hand down claims, layers and phases. ``role`` tells what an op's name is."""
+    host = table.host
+    spans = np.flatnonzero(host.kind != HostKind.LAUNCH).astype(np.int32)
+    start, end, thread = host.start_ns[spans], host.end_ns[spans], host.thread[spans]
+    name, kind = host.name[spans], host.kind[spans]
+    kinds = np.array(name_kinds(table, role), dtype=np.int8).reshape(-1, 2)
+    name_kind = np.full(len(spans), NameKind.OTHER, dtype=np.int8)
+    ops, annotations = kind == HostKind.OP, kind == HostKind.ANNOTATION
+    name_kind[ops] = kinds[name[ops], 0]
+    name_kind[annotations] = kinds[name[annotations], 1]
+    name_kind[ops & (host.forward_thread[spans] > 0)] = NameKind.AUTOGRAD_NODE
+    parent = nest(start, end, thread)
+    scoped = bool((kind == HostKind.SCOPE).any())
+    scope_kind = HostKind.SCOPE if scoped else HostKind.MODULE
+    columns = _inherit(parent.tolist(), kind.tolist(), name_kind.tolist(), scope_kind)
+    return Nest(spans, start, end, thread, name, kind, name_kind, parent, *columns)
+
+
+def _inherit(
+    parents: list[int], kinds: list[int], name_kinds_: list[int], scope_kind: int
+) -> tuple[Int32, Int32, Int32, Int32, Int8]:
+    claims: list[int] = []
+    ops: list[int] = []
+    layers: list[int] = []
+    owners: list[int] = []
+    phases: list[int] = []
+    op_kind, modelled, node = int(HostKind.OP), int(NameKind.MODELLED), int(NameKind.AUTOGRAD_NODE)
+    optimizer, data = int(NameKind.OPTIMIZER), int(NameKind.DATA)
+    for i, p in enumerate(parents):
+        if p >= 0:
+            claim, op, layer, owner, phase = claims[p], ops[p], layers[p], owners[p], phases[p]
+        else:
+            claim = op = layer = owner = NONE
+            phase = 0
+        kind, what = kinds[i], name_kinds_[i]
+        if kind == op_kind:
+            op = i
+            if what == node:
+                owner = i
+                phase = 2
+            elif what == modelled and claim == NONE:
+                claim = i
+        elif kind == scope_kind:
+            layer = owner = i
+            if phase != 2:
+                phase = 1
+        elif what == optimizer:
+            phase = 3
+        elif what == data:
+            phase = 4
+        claims.append(claim)
+        ops.append(op)
+        layers.append(layer)
+        owners.append(owner)
+        phases.append(phase)
+    return (
+        np.array(claims, dtype=np.int32),
+        np.array(ops, dtype=np.int32),
+        np.array(layers, dtype=np.int32),
+        np.array(owners, dtype=np.int32),
+        np.array(phases, dtype=np.int8),
+    )

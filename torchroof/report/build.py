@@ -1,0 +1,200 @@
+"""The one composer: a trace becomes a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from torchroof.device.roof import Ceiling
+from torchroof.join.attribute import (
+    PHASE_NAMES,
+    REASON_TEXTS,
+    Attribution,
+    Phase,
+    Reason,
+    RunKind,
+    attribute,
+)
+from torchroof.join.kernels import Kernels as JoinedKernels
+from torchroof.report.environment import describe_environment
+from torchroof.report.flags import flag_layers
+from torchroof.report.ledger import Ledger, keep_ledger
+from torchroof.report.model import Copy, Device, Kernel, Note, ReportData, Step, Unattributed
+from torchroof.report.pricing import Prices, price_calls
+from torchroof.report.roofs import Chosen, choose_roofs
+from torchroof.report.rows import Rows, build_rows
+from torchroof.report.totals import add_up
+from torchroof.trace.table import NONE, TraceTable
+from torchroof.work.registry import Registry
+from torchroof.work.standard import STANDARD
+
+
+def analyse(
+    table: TraceTable,
+    *,
+    device: str | None = None,
+    ceilings: Sequence[Ceiling] | None = None,
+    registry: Registry = STANDARD,
+) -> ReportData:
+    """The report of one trace.
+
+    ``device`` names a device of the catalogue whose roof judges in place of the file's own; ``ceilings``
+    replace all others. Raises UnknownDevice. A device that nobody knows leaves the report without a roof.
+    """
+    attribution = attribute(table, registry.role)
+    if attribution.run is RunKind.LOST:
+        return _lost(table, attribution)
+    ledger = keep_ledger(table, attribution)
+    chosen = {
+        c.index: c
+        for c in choose_roofs(table.metadata, attribution.facts, ledger.devices, device=device, ceilings=ceilings)
+    }
+    prices = price_calls(table, attribution, registry, {i: c.roof for i, c in chosen.items()})
+    rows = build_rows(attribution, ledger, prices, chosen)
+    unattributed = _unattributed(attribution, ledger)
+    totals = add_up(attribution, ledger, rows, prices, unattributed, chosen)
+    return ReportData(
+        environment=describe_environment(table, attribution.facts),
+        devices=tuple(_device(c) for c in chosen.values()),
+        steps=sum(attribution.steps.counted),
+        per_step=_steps(attribution),
+        totals=totals,
+        layers=flag_layers(attribution, rows.rows, totals.step_ns),
+        rows=rows.rows,
+        kernels=_kernels(table, attribution, prices, rows),
+        copies=_copies(table, attribution),
+        unattributed=unattributed,
+        notes=_notes(table, attribution, chosen),
+    )
+
+
+def _lost(table: TraceTable, attribution: Attribution) -> ReportData:
+    """A file whose device activity was lost: kernel time is unknown, and no law is stated for it."""
+    return ReportData(
+        environment=describe_environment(table, attribution.facts),
+        steps=sum(attribution.steps.counted),
+        per_step=_steps(attribution),
+        totals=add_up(attribution, None, Rows((), np.zeros(0, dtype=np.int64)), None, (), {}),
+        layers=flag_layers(attribution, (), 0),
+        copies=_copies(table, attribution),
+        notes=_notes(table, attribution, {}),
+    )
+
+
+def _device(chosen: Chosen) -> Device:
+    roof = chosen.roof
+    return Device(
+        index=chosen.index,
+        name=chosen.name,
+        matched=roof.matched if roof else None,
+        ceilings=roof.ceilings if roof else (),
+    )
+
+
+def _steps(attribution: Attribution) -> tuple[Step, ...]:
+    steps = attribution.steps
+    lengths = (steps.end_ns - steps.start_ns).tolist()
+    return tuple(
+        Step(index=n, ns=ns, counted=counts)
+        for n, ns, counts in zip(steps.number, lengths, steps.counted, strict=True)
+    )
+
+
+def _unattributed(attribution: Attribution, ledger: Ledger) -> tuple[Unattributed, ...]:
+    kernels: JoinedKernels = attribution.kernels
+    found = []
+    for reason, text in REASON_TEXTS.items():
+        here = kernels.reason == reason
+        if here.any():
+            found.append(
+                Unattributed(
+                    reason=text,
+                    kernels=int(here.sum()),
+                    kernel_ns=int(kernels.ns[here].sum()),
+                    busy_ns=int(ledger.busy_ns[here].sum()),
+                    host_ns=int(ledger.host_ns[here].sum()),
+                )
+            )
+    return tuple(found)
+
+
+def _kernels(
+    table: TraceTable, attribution: Attribution, prices: Prices, rows: Rows
+) -> tuple[Kernel, ...]:
+    """Kernels by name and row, largest first; those in no row have neither layer nor phase nor op, but for
+    graph replays, which keep what was around the launch."""
+    kernels = attribution.kernels
+    replay = kernels.reason == Reason.GRAPH_REPLAY
+    labelled = (rows.of_kernel != NONE) | replay
+    op_name = np.where(rows.of_kernel != NONE, prices.price, NONE)
+    keys = np.stack(
+        (
+            kernels.name,
+            np.where(labelled, attribution.layer, NONE),
+            np.where(labelled, attribution.phase, NONE),
+            op_name,
+        ),
+        axis=1,
+    )
+    sums: dict[tuple[str, str | None, str | None, str | None], list[int]] = {}
+    for (name, layer, phase, price), ns in zip(keys.tolist(), kernels.ns.tolist(), strict=True):
+        key = (
+            table.names[name],
+            attribution.layers[layer].path if layer != NONE else None,
+            PHASE_NAMES[Phase(phase)] if phase != NONE else None,
+            prices.table[price].op if price != NONE else None,
+        )
+        entry = sums.setdefault(key, [0, 0])
+        entry[0] += 1
+        entry[1] += ns
+    listed = [
+        Kernel(name=name, path=path, phase=phase, op=op, kernels=count, kernel_ns=ns)
+        for (name, path, phase, op), (count, ns) in sums.items()
+    ]
+    return tuple(sorted(listed, key=lambda k: (-k.kernel_ns, k.name, k.path or "", k.phase or "", k.op or "")))
+
+
+def _copies(table: TraceTable, attribution: Attribution) -> tuple[Copy, ...]:
+    """Copies and memsets of the counted steps, and those whose launch is not in the file."""
+    copies = attribution.copies
+    sums: dict[tuple[str, str | None, str], tuple[int, int | None, int]] = {}
+    known_ns = copies.end_ns - copies.start_ns
+    columns = (copies.name, copies.layer, copies.phase, copies.bytes, known_ns, copies.step)
+    for name, layer, phase, size, ns, step in zip(*(c.tolist() for c in columns), strict=True):
+        if step == NONE and attribution.steps.marked:
+            continue
+        path = attribution.layers[layer].path if layer != NONE else None
+        key = (table.names[name], path, PHASE_NAMES[Phase(phase)])
+        calls, total, spent = sums.get(key, (0, 0, 0))
+        total = None if total is None or size == NONE else total + size
+        sums[key] = (calls + 1, total, spent + ns)
+    listed = [
+        Copy(kind=kind, path=path, phase=phase, calls=calls, bytes=size, ns=ns)
+        for (kind, path, phase), (calls, size, ns) in sums.items()
+    ]
+    return tuple(sorted(listed, key=lambda c: (-c.ns, c.kind, c.path or "", c.phase or "")))
+
+
+def _notes(table: TraceTable, attribution: Attribution, chosen: dict[int, Chosen]) -> tuple[Note, ...]:
+    notes = [Note(kind=n.kind, text=n.text, count=n.count) for n in attribution.notes]
+    said: set[str] = set()
+    for c in chosen.values():
+        for text in c.notes:
+            if text not in said:
+                said.add(text)
+                notes.append(Note(kind="roof", text=text))
+    if attribution.facts:
+        notes.extend(Note(kind="capture", text=text) for text in attribution.facts.notes)
+    if len(attribution.kernels) and not table.signatures:
+        notes.append(
+            Note(
+                kind="no shapes",
+                text="The file has no operand shapes, so no work is known; record with record_shapes=True.",
+            )
+        )
+    if not attribution.steps.marked and attribution.run is not RunKind.LOST:
+        notes.append(Note(kind="no steps", text="The file has no step marks: it counts as one step."))
+    return tuple(notes)
+
+

@@ -1,0 +1,154 @@
+"""Totals: what the rows, the remainder and the ledger add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from torchroof.device.roof import Ceiling, Roof
+from torchroof.join.attribute import Attribution
+from torchroof.join.columns import pick
+from torchroof.report.ledger import Ledger
+from torchroof.report.model import CAUSES, Row, Totals, Unattributed
+from torchroof.report.pricing import Prices
+from torchroof.report.roofs import Chosen
+from torchroof.report.rows import Rows
+from torchroof.roofline.place import pipe_of
+from torchroof.trace.table import NONE
+
+
+def add_up(
+    attribution: Attribution,
+    ledger: Ledger | None,
+    rows: Rows,
+    prices: Prices | None,
+    unattributed: tuple[Unattributed, ...],
+    chosen: Mapping[int, Chosen],
+) -> Totals:
+    """The totals of a report; without a ledger (the device's activity was lost) they are unknown."""
+    if ledger is None or prices is None:
+        return _nothing(attribution)
+    causes = _causes(attribution, ledger, rows, unattributed)
+    flops = _known(r.flops for r in rows.rows)
+    floor = _known(r.floor_ns for r in rows.rows)
+    matrix_flops, matrix_ns, used_ns = _matrix(attribution, prices, rows, chosen)
+    share = None if used_ns is None or not ledger.step_ns else used_ns / ledger.step_ns
+    return Totals(
+        kernels=len(attribution.kernels),
+        kernel_ns=int(attribution.kernels.ns.sum()),
+        busy_ns=sum(r.busy_ns for r in rows.rows) + sum(u.busy_ns for u in unattributed) + ledger.copy_ns,
+        span_ns=ledger.span_ns,
+        step_ns=ledger.step_ns,
+        causes=causes,
+        host_unowned_ns=ledger.host_unowned_ns,
+        attributed_ns=sum(r.kernel_ns for r in rows.rows if r.op is not None),
+        layered_ns=sum(r.kernel_ns for r in rows.rows if r.path is not None),
+        flops=flops,
+        flops_known_ns=sum(r.flops_known_ns for r in rows.rows),
+        bytes=_known(
+            None if r.bytes_read is None and r.bytes_written is None else (r.bytes_read or 0) + (r.bytes_written or 0)
+            for r in rows.rows
+        ),
+        bytes_known_ns=sum(r.bytes_known_ns for r in rows.rows),
+        floor_ns=floor,
+        floor_known_ns=sum(r.floor_known_ns for r in rows.rows),
+        step_efficiency=None if floor is None or not ledger.step_ns else floor / ledger.step_ns,
+        mfu=share,
+        hfu=share,
+        matrix_flops=matrix_flops,
+        matrix_ns=matrix_ns,
+        overhead=attribution.facts.overhead if attribution.facts else None,
+    )
+
+
+def _nothing(attribution: Attribution) -> Totals:
+    return Totals(
+        kernels=None,
+        kernel_ns=None,
+        busy_ns=0,
+        span_ns=0,
+        step_ns=0,
+        causes=dict.fromkeys(CAUSES, 0),
+        host_unowned_ns=0,
+        attributed_ns=0,
+        layered_ns=0,
+        flops=None,
+        flops_known_ns=0,
+        bytes=None,
+        bytes_known_ns=0,
+        floor_ns=None,
+        step_efficiency=None,
+        mfu=None,
+        hfu=None,
+        overhead=attribution.facts.overhead if attribution.facts else None,
+    )
+
+
+def _known(values: object) -> int | None:
+    known = [v for v in values if v is not None]  # type: ignore[attr-defined]
+    return sum(known) if known else None
+
+
+def _causes(
+    attribution: Attribution, ledger: Ledger, rows: Rows, unattributed: tuple[Unattributed, ...]
+) -> dict[str, int]:
+    """Every cause of step time. A kernel's busy share goes to its row's bound, a collective's to communication."""
+    causes = dict.fromkeys(CAUSES, 0)
+    collective = attribution.kernels.collective.astype(bool) & (rows.of_kernel != NONE)
+    communication = int(ledger.busy_ns[collective].sum())
+    per_row = np.zeros(len(rows.rows), dtype=np.int64)
+    np.add.at(per_row, rows.of_kernel[collective], ledger.busy_ns[collective])
+    for row, exposed in zip(rows.rows, per_row.tolist(), strict=True):
+        causes[row.bound or "unplaced"] += row.busy_ns - exposed
+    causes["communication"] += communication
+    causes["copy"] += ledger.copy_ns
+    causes["unattributed"] += sum(u.busy_ns for u in unattributed)
+    causes["data"] += ledger.data_ns
+    causes["sync"] += ledger.sync_ns
+    causes["host"] += int(ledger.host_ns.sum()) + ledger.host_unowned_ns
+    return causes
+
+
+def _matrix(
+    attribution: Attribution, prices: Prices, rows: Rows, chosen: Mapping[int, Chosen]
+) -> tuple[int | None, int, float | None]:
+    """FLOPs and kernel time of products, convolutions and attention, and the ns that these FLOPs take at the
+    device's peak (None where a peak or all FLOPs are unknown)."""
+    kernels = attribution.kernels
+    is_matrix = np.array([p.matrix for p in prices.table], dtype=bool)
+    inside = rows.of_kernel != NONE
+    mine = inside & pick(is_matrix, prices.price, 0).astype(bool)
+    matrix_ns = int(kernels.ns[mine].sum())
+    calls = np.flatnonzero(mine & (kernels.op != NONE))
+    _, first = np.unique(kernels.op[calls], return_index=True)
+    first = calls[first]
+    pairs, counts = np.unique(
+        np.stack((prices.price[first], kernels.device[first]), axis=1), axis=0, return_counts=True
+    )
+    flops: int | None = None
+    used: float | None = 0.0 if inside.any() and _any_work(rows.rows) else None
+    for (p, device), count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        price = prices.table[p]
+        if price.flops is None:
+            continue
+        flops = (flops or 0) + price.flops * count
+        roof = chosen[device].roof
+        peak = peak_of(roof, price.precision, price.family) if roof else None
+        used = None if used is None or peak is None else used + price.flops * count / peak.value * 1e9
+    if used is not None and flops is None and matrix_ns:
+        used = None
+    return flops, matrix_ns, used
+
+
+def _any_work(rows: tuple[Row, ...]) -> bool:
+    return any(r.flops is not None for r in rows)
+
+
+def peak_of(roof: Roof, precision: str | None, family: str | None) -> Ceiling | None:
+    """The peak that MFU is taken of: the datasheet's where the device has one, else the measured one."""
+    if precision is None:
+        return None
+    printed = Roof(roof.name, tuple(c for c in roof.ceilings if c.origin == "datasheet"), roof.matched)
+    pipe = pipe_of(family)
+    return printed.compute(precision, pipe) or roof.compute(precision, pipe)
