@@ -112,6 +112,7 @@ class TraceTable:
 
     names: tuple[str, ...]
     threads: tuple[str, ...]
+    """``pid/tid`` as the file has them, without the words "thread" and "stream"."""
     signatures: tuple[OpCall, ...]
     host: HostSpans
     device: DeviceSpans
@@ -124,3 +125,5 @@ class TraceTable:
     events: int = 0
     """Events in the file, of every kind."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    thread_ids: tuple[str, ...] = ()
+    """The ``tid`` of each of ``threads`` as text, without the process: what a capture knows of it."""

@@ -1,0 +1,349 @@
+"""Events into columns, chunk by chunk: nothing of an event outlives its chunk but numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from torchroof.tensors import OpCall
+from torchroof.trace import dialects
+from torchroof.trace.events import ABSENT, NO_ARGS, Args, Event
+from torchroof.trace.operands import Lists, op_call
+from torchroof.trace.table import NONE, DeviceKind, HostKind, Int64
+from torchroof.trace.times import nanoseconds
+
+_KINDS = 8
+"""A name's code is its number times this, plus the kind of the event."""
+_NUMBER = re.compile(r"-?\d+$")
+_ALL_STREAMS = 2**32 - 1
+"""-1 as an unsigned number of 32 bits."""
+
+
+class Names(dict[str, int]):
+    """Each distinct name by number, in order of first use."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
+
+
+class CategoryNames(dict[str, int]):
+    """The codes of names met in one category; NONE for a name that is dropped."""
+
+    def __init__(self, names: Names, kind: HostKind | DeviceKind) -> None:
+        super().__init__()
+        self._names = names
+        self._kind = kind
+        self.on_device = isinstance(kind, DeviceKind)
+
+    def __missing__(self, name: str) -> int:
+        if isinstance(self._kind, DeviceKind):
+            code = self._names[name] * _KINDS + self._kind
+        else:
+            found = dialects.host_kind(self._kind, name)
+            code = NONE if found is None else self._names[found[1]] * _KINDS + found[0]
+        self[name] = code
+        return code
+
+
+class Categories(dict["str | None", "CategoryNames | None"]):
+    """The names of each category as the file spells it; None for a category that is dropped."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, category: str | None) -> CategoryNames | None:
+        key = (category or "").lower()
+        kind = dialects.HOST_CATEGORIES.get(key, dialects.DEVICE_CATEGORIES.get(key))
+        table = self[category] = None if kind is None else CategoryNames(self._names, kind)
+        return table
+
+
+class Threads(dict[tuple[Any, Any], int]):
+    """Threads by (pid, tid), which files write as numbers or as text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys_by_number: list[tuple[str, str]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def __missing__(self, key: tuple[Any, Any]) -> int:
+        text = tuple(str(part).removeprefix("thread ").removeprefix("stream ").strip() for part in key)
+        assert len(text) == 2
+        number = self._numbers.setdefault(text, len(self._numbers))
+        if number == len(self.keys_by_number):
+            self.keys_by_number.append(text)
+        self[key] = number
+        return number
+
+
+class Keys(dict[Any, int]):
+    """Join keys by number: JSON integers of any size, or text. Absent stays NONE."""
+
+    def __init__(self) -> None:
+        super().__init__({None: NONE, NONE: NONE, "": NONE})
+        self._next = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether the file has any such key."""
+        return self._next > 0
+
+    def __missing__(self, key: Any) -> int:
+        if isinstance(key, str) and _NUMBER.fullmatch(key):
+            number = self[int(key)]
+        else:
+            number, self._next = self._next, self._next + 1
+        self[key] = number
+        return number
+
+
+class Column:
+    """A column that grows by arrays."""
+
+    def __init__(self, dtype: type[np.signedinteger[Any]] = np.int64) -> None:
+        self._dtype = dtype
+        self._parts: list[NDArray[Any]] = []
+
+    def add(self, values: Sequence[int] | NDArray[Any]) -> None:
+        self._parts.append(np.asarray(values, dtype=self._dtype))
+
+    def whole(self, order: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        column = np.concatenate(self._parts) if self._parts else np.zeros(0, dtype=self._dtype)
+        self._parts = [column]
+        return column if order is None else column[order]
+
+
+def integers(values: list[Any]) -> Int64:
+    """Values of a JSON field that ought to be integers; NONE where one is none or is beyond 64 bits."""
+    try:
+        column = np.array(values, dtype=np.int64)
+        if column.ndim == 1:
+            return column
+    except (TypeError, ValueError, OverflowError):
+        pass
+    return np.array([_integer(value) for value in values], dtype=np.int64)
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, str) and (digits := _NUMBER.search(value)):
+        value = int(digits.group()[:20])
+    elif isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and -(2**63) <= value < 2**63 else NONE
+
+
+def _numbers(keys: Keys, values: list[Any]) -> list[int]:
+    """Numbers of join keys; a list or an object is no key."""
+    try:
+        return [keys[value] for value in values]
+    except TypeError:
+        return [NONE if isinstance(value, list | dict) else keys[value] for value in values]
+
+
+@dataclass
+class TimeFaults:
+    """How many events had something wrong with their times."""
+
+    without_start: int = 0
+    without_duration: int = 0
+    negative: int = 0
+
+    def spans(self, events: list[Event]) -> tuple[Int64, Int64, NDArray[np.bool_] | None]:
+        """Starts, ends and which events have a readable start (None: all). May raise `TextNeeded`."""
+        start, started = nanoseconds([e.ts for e in events])
+        length, measured = nanoseconds([e.dur for e in events])
+        if started is not None:
+            self.without_start += int((~started).sum())
+        if measured is not None:
+            self.without_duration += int((~measured).sum())
+        negative = length < 0
+        if negative.any():
+            self.negative += int(negative.sum())
+            length = np.where(negative, 0, length)
+        return start, start + length, started
+
+    def add(self, more: TimeFaults) -> None:
+        self.without_start += more.without_start
+        self.without_duration += more.without_duration
+        self.negative += more.negative
+
+
+_HOST = (
+    *("start_ns", "end_ns", "thread", "kind", "name", "signature", "sequence"),
+    *("forward_thread", "correlation", "module_id", "external_id"),
+)
+_DEVICE = (
+    *(
+        "start_ns",
+        "end_ns",
+        "kind",
+        "name",
+        "device",
+        "stream",
+        "correlation",
+        "bytes",
+        "blocks",
+        "external_id",
+    ),
+)
+_NARROW: dict[str, type[np.signedinteger[Any]]] = {
+    **dict.fromkeys(("thread", "name", "signature", "device"), np.int32),
+    "kind": np.int8,
+}
+
+
+class Columns:
+    """All columns of a file while it is read."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.threads = Threads()
+        self.faults = TimeFaults()
+        self.correlations = Keys()
+        self.external_ids = Keys()
+        self.signatures: list[OpCall] = []
+        self.events = 0
+        self.host = {name: Column(_NARROW.get(name, np.int64)) for name in _HOST}
+        self.device = {name: Column(_NARROW.get(name, np.int64)) for name in _DEVICE}
+        self.flow_ends: dict[str, list[tuple[Any, int, int]]] = {"s": [], "f": []}
+        """Per phase: (id, thread, ns), in file order."""
+        self._categories = Categories(self.names)
+        self._signature_numbers: dict[tuple[int, Lists], int] = {}
+
+    def append(self, events: list[Event]) -> None:
+        """A chunk's events. Raises `TextNeeded` before anything is kept."""
+        host, host_codes, device, device_codes, flows = self._sorted_out(events)
+        faults = TimeFaults()
+        host_times = _readable(host, host_codes, faults)
+        device_times = _readable(device, device_codes, faults)
+        flow_ns, flow_read = nanoseconds([e.ts for e in flows])
+        self.faults.add(faults)
+        self.events += len(events)
+        self._append_host(*host_times)
+        self._append_device(*device_times)
+        for i, event in enumerate(flows):
+            if flow_read is None or flow_read[i]:
+                thread = self.threads[event.pid, event.tid]
+                self.flow_ends[event.ph].append((event.id, thread, int(flow_ns[i])))
+
+    def _sorted_out(
+        self, events: list[Event]
+    ) -> tuple[list[Event], list[int], list[Event], list[int], list[Event]]:
+        """Host events with their codes, device events with theirs, and the ends of forward-backward flows."""
+        host: list[Event] = []
+        device: list[Event] = []
+        flows: list[Event] = []
+        host_codes: list[int] = []
+        device_codes: list[int] = []
+        categories = self._categories
+        for event in events:
+            table = categories[event.cat]
+            if table is not None and event.ph == "X":
+                code = table[event.name]
+                if code < 0:
+                    continue
+                if table.on_device:
+                    device.append(event)
+                    device_codes.append(code)
+                else:
+                    host.append(event)
+                    host_codes.append(code)
+            elif (event.ph == "s" or event.ph == "f") and (
+                event.cat == dialects.FLOW_CATEGORY or event.name in dialects.FLOW_NAMES
+            ):
+                flows.append(event)
+        return host, host_codes, device, device_codes, flows
+
+    def _append_host(self, events: list[Event], code: NDArray[Any], start: Int64, end: Int64) -> None:
+        threads, column = self.threads, self.host
+        args = [e.args or NO_ARGS for e in events]
+        kind = code % _KINDS
+        column["start_ns"].add(start)
+        column["end_ns"].add(end)
+        column["kind"].add(kind)
+        column["name"].add(code // _KINDS)
+        column["thread"].add([threads[e.pid, e.tid] for e in events])
+        column["sequence"].add(integers([a.sequence for a in args]))
+        column["forward_thread"].add(integers([a.forward_thread for a in args]))
+        column["module_id"].add(integers([a.module_id for a in args]))
+        column["signature"].add(
+            [
+                NONE
+                if a.types is ABSENT and a.dims is ABSENT and a.old_dims is ABSENT
+                else self._signature(c, e, a)
+                for c, e, a in zip(code.tolist(), events, args, strict=True)
+            ]
+        )
+        launches = np.flatnonzero(kind == HostKind.LAUNCH)
+        self._add_keys(column, [args[i] for i in launches], launches, len(events))
+
+    def _append_device(self, events: list[Event], code: NDArray[Any], start: Int64, end: Int64) -> None:
+        column = self.device
+        args = [e.args or NO_ARGS for e in events]
+        column["start_ns"].add(start)
+        column["end_ns"].add(end)
+        column["kind"].add(code % _KINDS)
+        column["name"].add(code // _KINDS)
+        pairs = list(zip(events, args, strict=True))
+        device = integers([e.pid if a.device is None else a.device for e, a in pairs])
+        column["device"].add(np.where(np.abs(device) < 2**31, device, NONE))
+        stream = integers([e.tid if a.stream is None else a.stream for e, a in pairs])
+        column["stream"].add(np.where(stream == _ALL_STREAMS, -1, stream))
+        column["bytes"].add(integers([a.bytes for a in args]))
+        column["blocks"].add([_blocks(a.grid) for a in args])
+        self._add_keys(column, args, np.arange(len(args)), len(args))
+
+    def _add_keys(
+        self, column: dict[str, Column], args: list[Args], at: NDArray[np.intp], count: int
+    ) -> None:
+        """The join keys of the events at some places of the chunk; NONE for its others."""
+        correlation = np.full(count, NONE, dtype=np.int64)
+        correlation[at] = _numbers(self.correlations, [a.correlation for a in args])
+        column["correlation"].add(correlation)
+        external_id = np.full(count, NONE, dtype=np.int64)
+        if not self.correlations.used:
+            values = [a.old_external_id if a.external_id is None else a.external_id for a in args]
+            external_id[at] = _numbers(self.external_ids, values)
+        column["external_id"].add(external_id)
+
+    def _signature(self, code: int, event: Event, args: Args) -> int:
+        """The number of an op's operands; each distinct text is parsed once."""
+        if code % _KINDS != HostKind.OP:
+            return NONE
+        dims = args.old_dims if args.dims is ABSENT else args.dims
+        lists: Lists = (bytes(dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))
+        known = self._signature_numbers.get((code, lists))
+        if known is None:
+            known = self._signature_numbers[code, lists] = len(self.signatures)
+            self.signatures.append(op_call(event.name, lists))
+        return known
+
+
+def _blocks(grid: Any) -> int:
+    if not isinstance(grid, list) or not grid:
+        return NONE
+    try:
+        blocks = prod(map(int, grid))
+    except (TypeError, ValueError):
+        return NONE
+    return blocks if 0 <= blocks < 2**63 else NONE
+
+
+def _readable(
+    events: list[Event], codes: list[int], faults: TimeFaults
+) -> tuple[list[Event], NDArray[Any], Int64, Int64]:
+    """The events that have a start, their codes, starts and ends."""
+    start, end, started = faults.spans(events)
+    code = np.array(codes, dtype=np.int64)
+    if started is None:
+        return events, code, start, end
+    kept = [e for e, keep in zip(events, started, strict=True) if keep]
+    return kept, code[started], start[started], end[started]

@@ -1,0 +1,104 @@
+"""The operands of an op out of the four lists that ``record_shapes`` writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from torchroof.tensors import OpCall, Operand, Scalar, TensorSpec, dtype_named
+
+Lists = tuple[bytes, bytes, bytes, bytes]
+"""Dims, types, strides and concrete values as JSON text; empty where the file has no such key."""
+
+_VALUES = frozenset(
+    {"Scalar", "Int", "Double", "Bool", "String", "None", "Device"}
+    | {"ScalarList", "IntList", "DoubleList", "BoolList"}
+)
+"""Type names of operands that are no tensors."""
+
+_WORDS: dict[str, Scalar | None] = {"True": True, "False": False, "None": None}
+
+
+def op_call(name: str, lists: Lists) -> OpCall:
+    """The call that the lists describe. Lists of unequal length count up to the longest."""
+    dims, types, strides, concrete = (_entries(text) for text in lists)
+    count = max(map(len, (dims, types, strides, concrete)))
+    operands = tuple(
+        _operand(_at(types, i, ""), _at(dims, i, []), _at(strides, i, None), _at(concrete, i, ""))
+        for i in range(count)
+    )
+    return OpCall(name, operands, scalars_known=bool(lists[3]) or not count)
+
+
+def _entries(text: bytes) -> list[Any]:
+    if not text:
+        return []
+    value = msgspec.json.decode(text)
+    return value if isinstance(value, list) else []
+
+
+def _at(entries: list[Any], index: int, absent: Any) -> Any:
+    return entries[index] if index < len(entries) else absent
+
+
+def _operand(type_name: Any, dims: Any, strides: Any, concrete: Any) -> Operand:
+    """One operand. ``[]`` is a scalar tensor only under an element type; elsewhere it says nothing."""
+    name = type_name if isinstance(type_name, str) else ""
+    dtype = dtype_named(name)
+    if isinstance(dims, list) and dims and all(isinstance(d, list) for d in dims):
+        each = strides if isinstance(strides, list) and len(strides) == len(dims) else [None] * len(dims)
+        return tuple(
+            TensorSpec(shape, dtype, _strides(shape, s))
+            for d, s in zip(dims, each, strict=True)
+            if (shape := _sizes(d)) is not None
+        )
+    shape = _sizes(dims)
+    if shape is not None and (dtype is not None or (shape and name not in _VALUES)):
+        return TensorSpec(shape, dtype, _strides(shape, strides))
+    return value_of(concrete) if isinstance(concrete, str) else _plain(concrete)
+
+
+def _sizes(dims: Any) -> tuple[int, ...] | None:
+    if isinstance(dims, list) and all(isinstance(n, int) and n >= 0 for n in dims):
+        return tuple(dims)
+    return None
+
+
+def _strides(shape: tuple[int, ...], strides: Any) -> tuple[int, ...] | None:
+    if not shape or not isinstance(strides, list) or len(strides) != len(shape):
+        return None
+    return tuple(strides) if all(isinstance(n, int) for n in strides) else None
+
+
+def _plain(value: Any) -> Operand:
+    """A value that the file holds as JSON itself instead of as text."""
+    if isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list) and all(isinstance(v, bool | int | float) for v in value):
+        return tuple(value)
+    return None
+
+
+def value_of(text: str) -> Operand:
+    """A concrete value: "True", "2", "1e-05", "inf", "[2, 2]". Other text stays text, none is None."""
+    text = text.strip()
+    if not text:
+        return None
+    if text.startswith("[") and text.endswith("]"):
+        inner = text[1:-1].strip()
+        parts = [_scalar(part.strip()) for part in inner.split(",")] if inner else []
+        numbers = tuple(part for part in parts if isinstance(part, bool | int | float))
+        return numbers if len(numbers) == len(parts) else text
+    return _scalar(text)
+
+
+def _scalar(text: str) -> Scalar | str | None:
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
