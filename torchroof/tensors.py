@@ -151,7 +151,7 @@ Operand = TensorSpec | tuple[TensorSpec, ...] | Scalar | str | tuple[Scalar, ...
 """A tensor, a list of tensors, a number, a text, a list of numbers, or nothing."""
 
 
-class Unknown(Exception):  # noqa: N818 - it is a piece of information, not a fault
+class Unknown(Exception):
     """Raised inside a work model when an operand that it needs is not known; its text is the reason."""
 
 

@@ -51,6 +51,11 @@ def milliseconds(ns: float | None) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}" if value >= 0.001 else "0" if ns == 0 else "<0.001"
 
 
+def in_milliseconds(ns: float) -> float:
+    """Nanoseconds as a number of milliseconds."""
+    return ns / 1e6
+
+
 def percent(fraction: float | None) -> str:
     """A fraction as a percentage: one decimal under 10 %, none above."""
     if fraction is None:

@@ -208,6 +208,10 @@ def _notes(table: TraceTable, run: RunKind, launch: Int32) -> list[Note]:
     early = int((table.device.start_ns[known] < table.host.start_ns[launch[known]]).sum()) if len(known) else 0
     if early:
         notes.append(
-            Note("clocks disagree", f"{early} device events start before their own launch: host and device clocks disagree.", early)
+            Note(
+                "clocks disagree",
+                f"{early} device events start before their own launch: host and device clocks disagree.",
+                early,
+            )
         )
     return notes

@@ -130,9 +130,9 @@ def _follow_flows(
     table: TraceTable, nest: Nest, nodes: np.ndarray, sequence: np.ndarray, forward_thread: np.ndarray
 ) -> tuple[dict[tuple[int, int], int], _Threads]:
     flows = table.flows
-    starts = {
-        (thread, at): i for i, thread, at in zip(range(len(nest)), nest.thread.tolist(), nest.start_ns.tolist(), strict=True)
-    } if len(flows.from_ns) else {}
+    starts: dict[tuple[int, int], int] = {}
+    if len(flows.from_ns):
+        starts = dict(zip(zip(nest.thread.tolist(), nest.start_ns.tolist(), strict=True), range(len(nest)), strict=True))
     node_at: dict[tuple[int, int], int] = {}
     for i in nodes.tolist():
         node_at.setdefault((int(nest.thread[i]), int(nest.start_ns[i])), i)

@@ -49,7 +49,7 @@ def join_kernels(table: TraceTable, nest: Nest, steps: Steps, launch: Int32, anc
     has_launch = launch != NONE
     launch_ns = np.where(has_launch, pick(host.start_ns, launch), device.start_ns[rows])
     claim, op = pick(nest.claim, anchor), pick(nest.op, anchor)
-    step = np.where(has_launch, steps.countedpick(launch_ns), NONE)
+    step = np.where(has_launch, steps.counted_at(launch_ns), NONE)
     reason = np.select(
         [~has_launch, _named(table, pick(host.name, launch), is_graph_launch), step == NONE, _nowhere(nest, anchor)],
         [Reason.NO_LAUNCH, Reason.GRAPH_REPLAY, Reason.OUTSIDE_STEPS, Reason.OUTSIDE_ALL],
@@ -77,7 +77,7 @@ def join_kernels(table: TraceTable, nest: Nest, steps: Steps, launch: Int32, anc
 
 
 def _nowhere(nest: Nest, anchor: Int32) -> NDArray[np.bool_]:
-    return (pick(nest.op, anchor) == NONE) & (pick(nest.layer, anchor) == NONE)
+    return np.asarray((pick(nest.op, anchor) == NONE) & (pick(nest.layer, anchor) == NONE))
 
 
 def _named(table: TraceTable, name: Int32, holds: Callable[[str], bool]) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from torchroof.join.columns import pick
 from torchroof.trace.table import NONE, Int32, Int64
 
 SLACK_NS = 1000
@@ -44,11 +45,9 @@ def innermost(
 ) -> Int32:
     """The innermost span open at a moment on a thread (its position, or NONE), for many moments at once."""
     found = _last_started(start_ns, thread, at_ns, on_thread)
-    while True:
-        ended = (found != NONE) & (end_ns[found] < at_ns)
-        if not ended.any():
-            return found
+    while (ended := (found != NONE) & (pick(end_ns, found) < at_ns)).any():
         found = np.where(ended, parent[found], found).astype(np.int32)
+    return found
 
 
 def _last_started(start_ns: Int64, thread: Int32, at_ns: Int64, on_thread: Int32) -> Int32:

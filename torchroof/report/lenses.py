@@ -111,7 +111,7 @@ _ORDER: dict[str, Callable[[Line], tuple[Any, ...]]] = {
 
 
 def _row_lines(data: ReportData, by: str) -> list[Line]:
-    key = {"layer": _layer_label, "op": _op_label, "phase": lambda r: r.phase}[by]
+    key = _LABELS[by]
     groups: dict[str, list[Row]] = {}
     for row in data.rows:
         groups.setdefault(key(row), []).append(row)
@@ -124,15 +124,28 @@ def _row_lines(data: ReportData, by: str) -> list[Line]:
     return found + [_unattributed_line(u) for u in data.unattributed]
 
 
+_NO_LAYER = {
+    "outside": "(outside layers)",
+    "forward": "(forward, no layer)",
+    "backward": "(backward, no layer)",
+}
+
+
 def _layer_label(row: Row) -> str:
     if row.path is None:
-        return "(outside layers)" if row.phase == "outside" else f"({row.phase}, no layer)" if row.phase in (
-            "forward", "backward") else f"({row.phase})"
+        return _NO_LAYER.get(row.phase, f"({row.phase})")
     return row.path or "(root)"
 
 
 def _op_label(row: Row) -> str:
     return row.op or "(no op)"
+
+
+def _phase_label(row: Row) -> str:
+    return row.phase
+
+
+_LABELS: dict[str, Callable[[Row], str]] = {"layer": _layer_label, "op": _op_label, "phase": _phase_label}
 
 
 def line_of(label: str, rows: Sequence[Row], layer: Layer | None = None) -> Line:

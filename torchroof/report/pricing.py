@@ -14,7 +14,7 @@ import numpy as np
 from torchroof.device.roof import Roof
 from torchroof.join.attribute import Attribution
 from torchroof.roofline.place import Placement, place
-from torchroof.tensors import DType, Operand, OpCall, TensorSpec, dtype_named
+from torchroof.tensors import DType, OpCall, Operand, TensorSpec, dtype_named
 from torchroof.trace.dialects import functor_dtype, matrix_precision
 from torchroof.trace.table import NONE, Int32, TraceTable
 from torchroof.work.registry import MATRIX_FAMILIES, Registry, precision_of

@@ -10,7 +10,6 @@ import numpy as np
 
 from torchroof.device.roof import Ceiling
 from torchroof.join.attribute import PHASE_NAMES, SOURCE_TEXTS, Attribution, Phase, Reason, Source
-from torchroof.join.columns import pick
 from torchroof.report.ledger import Ledger
 from torchroof.report.model import Row
 from torchroof.report.pricing import Price, Prices

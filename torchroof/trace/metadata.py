@@ -74,6 +74,11 @@ class CaptureFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     notes: tuple[str, ...] = ()
 
 
+def facts_as_json(facts: CaptureFacts) -> str:
+    """The value to store under KEY."""
+    return msgspec.json.encode(facts).decode()
+
+
 def capture_facts(metadata: dict[str, Any] | Any) -> CaptureFacts | None:
     """Our facts out of a file's top-level keys; None where they are absent or of a newer kind."""
     raw = metadata.get(KEY)

@@ -1,0 +1,80 @@
+"""Nesting: a random forest, flattened to spans, comes back."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchroof.join.nesting import SLACK_NS, innermost, nest
+from torchroof.trace.table import NONE
+
+trees = st.recursive(st.just([]), lambda children: st.lists(children, max_size=4), max_leaves=25)
+
+
+def _flatten(forest, at, depth, parent, rows):
+    """Lay a forest out in time from `at`; each node is longer than its children together."""
+    for children in forest:
+        me = len(rows)
+        rows.append([at, None, parent])
+        end = _flatten(children, at + 1, depth + 1, me, rows)
+        rows[me][1] = end + 1
+        at = end + 2
+    return at
+
+
+def _columns(rows, thread=0):
+    order = sorted(range(len(rows)), key=lambda i: (rows[i][0], -rows[i][1]))
+    start = np.array([rows[i][0] for i in order], dtype=np.int64)
+    end = np.array([rows[i][1] for i in order], dtype=np.int64)
+    place = {old: new for new, old in enumerate(order)}
+    parents = [NONE if rows[i][2] is None else place[rows[i][2]] for i in order]
+    return start, end, np.full(len(rows), thread, dtype=np.int32), parents
+
+
+@given(st.lists(trees, max_size=4))
+def test_a_forest_comes_back(forest):
+    rows = []
+    _flatten(forest, 0, 0, None, rows)
+    start, end, thread, parents = _columns(rows)
+    assert nest(start, end, thread).tolist() == parents
+
+
+@given(st.lists(trees, min_size=1, max_size=3), st.lists(st.integers(-2, 80), min_size=1, max_size=20))
+def test_the_innermost_span_is_the_deepest_that_holds_the_moment(forest, moments):
+    rows = []
+    _flatten(forest, 0, 0, None, rows)
+    start, end, thread, _ = _columns(rows)
+    parent = nest(start, end, thread)
+    at = np.array(moments, dtype=np.int64)
+    found = innermost(start, end, thread, parent, at, np.zeros(len(at), dtype=np.int32))
+    for moment, span in zip(moments, found.tolist(), strict=True):
+        holding = [i for i in range(len(start)) if start[i] <= moment <= end[i]]
+        expected = max(holding, key=lambda i: (start[i], -end[i]), default=NONE)
+        assert span == expected
+
+
+def test_threads_do_not_mix():
+    start, end = np.array([0, 10, 0, 1]), np.array([100, 20, 50, 2])
+    thread = np.array([0, 0, 1, 1], dtype=np.int32)
+    parent = nest(start, end, thread)
+    assert parent.tolist() == [NONE, 0, NONE, 2]
+    at, on = np.array([15, 15, 60, 1]), np.array([0, 1, 1, 2], dtype=np.int32)
+    assert innermost(start, end, thread, parent, at, on).tolist() == [1, 2, NONE, NONE]
+
+
+def test_a_child_that_ends_a_rounding_later_is_still_a_child():
+    start, end = np.array([0, 5]), np.array([10, 10 + SLACK_NS])
+    assert nest(start, end, np.zeros(2, dtype=np.int32)).tolist() == [NONE, 0]
+
+
+def test_a_span_that_outlasts_its_neighbour_is_not_its_child():
+    start, end = np.array([0, 5]), np.array([10, 11 + SLACK_NS])
+    assert nest(start, end, np.zeros(2, dtype=np.int32)).tolist() == [NONE, NONE]
+
+
+def test_in_whole_microseconds_a_span_without_length_at_its_parents_end_is_inside():
+    # The op lasts from 5 to 6 µs; what it calls at 6 µs rounds to no length at all.
+    start, end = np.array([5000, 6000]), np.array([6000, 6000])
+    assert nest(start, end, np.zeros(2, dtype=np.int32)).tolist() == [NONE, 0]
+    # The next op starts where the first one ends, and is no child of it.
+    start, end = np.array([5000, 6000]), np.array([6000, 7000])
+    assert nest(start, end, np.zeros(2, dtype=np.int32)).tolist() == [NONE, NONE]
