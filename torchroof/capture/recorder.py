@@ -1,0 +1,82 @@
+"""Follows the schedule through a run: opens and closes windows at the user's steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchroof.capture.window import Settings, Window
+
+
+class Recording:
+    """A run from entering the block to leaving it. After `start` nothing here raises: faults become ``notes``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._schedule = settings.schedule
+        self._step = 0
+        self._window: Window | None = None
+        self.notes: list[str] = []
+        """What went wrong, in sentences."""
+
+    @property
+    def steps(self) -> int:
+        """How often `step` was called."""
+        return self._step
+
+    def start(self) -> None:
+        """Begins with step 0; it is recorded unless the schedule waits. Raises what torch's profiler raises."""
+        if self._schedule.begins_window(0):
+            self._open()
+
+    def step(self) -> Path | None:
+        """Ends a step and begins the next; the trace of the window that this closes, if it does."""
+        ended, self._step = self._step, self._step + 1
+        closed: Path | None = None
+        try:
+            if self._window is not None:
+                self._window.end_step()
+                if self._window.stopped or self._schedule.ends_window(ended):
+                    closed = self._close(interrupted=False)
+            if self._window is not None:
+                self._window.begin_step(self._step)
+            elif self._schedule.begins_window(self._step):
+                self._open()
+        except Exception as fault:
+            self._give_up(fault)
+        return closed
+
+    def finish(self, *, interrupted: bool) -> Path | None:
+        """Ends the run; the trace of the window that was open, if one was."""
+        try:
+            return self._close(interrupted=interrupted)
+        except Exception as fault:
+            self._give_up(fault)
+            return None
+
+    def _open(self) -> None:
+        window = Window(self._settings, self._step)
+        try:
+            window.start()
+        except BaseException:
+            window.abandon()
+            raise
+        self._window = window
+
+    def _close(self, *, interrupted: bool) -> Path | None:
+        window, self._window = self._window, None
+        if window is None:
+            return None
+        try:
+            return window.close(interrupted=interrupted)
+        except BaseException:
+            window.abandon()
+            raise
+
+    def _give_up(self, fault: Exception) -> None:
+        self.notes.append(f"a window was lost: {type(fault).__name__}: {fault}")
+        window, self._window = self._window, None
+        if window is not None:
+            try:
+                window.abandon()
+            except Exception as again:
+                self.notes.append(f"the profiler did not stop: {type(again).__name__}: {again}")

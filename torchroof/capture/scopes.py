@@ -1,0 +1,248 @@
+"""Global module hooks: a scope in the trace around every layer call, and what a trace cannot hold.
+
+A hook runs in the user's forward pass, so it must be quick (a few µs), must not touch what it is shown, and
+must not raise: what goes wrong becomes a note.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from torchroof.capture.paths import PathBook, holds_wrapped
+from torchroof.capture.shapes import Found, parameter_facts, shape_fact, tensors_in
+from torchroof.capture.torch_private import Scope, private_api
+from torchroof.trace.metadata import SCOPE_PREFIX, CallColumns, LayerFact, ShapeFact
+
+_SHAPES_PER_LAYER = 64
+_COMPILE_WARNING = r"Using `torch\.compile\(module\)` when there are global hooks"
+
+_Frame = tuple[nn.Module, int, Scope, BaseException | None]
+"""An open call: its module, its position in the thread's columns, its scope, the exception being handled."""
+
+
+class _Thread:
+    """The layer calls of one thread."""
+
+    __slots__ = ("after", "before", "cut", "layer", "native_id", "recompute", "stack")
+
+    def __init__(self) -> None:
+        self.native_id = threading.get_native_id()
+        self.layer: list[int] = []
+        self.before: list[int] = []
+        self.after: list[int] = []
+        self.recompute: list[int] = []
+        self.cut: list[int] = []
+        self.stack: list[_Frame] = []
+
+
+class _Layer:
+    """What is known of one path."""
+
+    __slots__ = ("aliases", "parameters", "path", "scope_name", "seen", "shapes", "type")
+
+    def __init__(self, paths: tuple[str, ...], type_name: str) -> None:
+        self.path, *aliases = paths
+        self.aliases = tuple(aliases)
+        self.type = type_name
+        self.scope_name = SCOPE_PREFIX + self.path
+        self.parameters: tuple[Any, ...] = ()
+        self.shapes: list[ShapeFact] = []
+        self.seen: set[tuple[Found, Found]] = set()
+
+
+class ModuleScopes:
+    """The hooks, while they are installed, and what they have seen.
+
+    Instances are used once: `install`, `remove`, then `layers` and `calls`.
+    """
+
+    def __init__(self, roots: Mapping[str, nn.Module]) -> None:
+        self._book = PathBook(roots)
+        self._layers: list[_Layer] = []
+        self._by_path: dict[str, int] = {}
+        self._by_id: dict[int, tuple[weakref.ref[nn.Module], int]] = {}
+        self._local = threading.local()
+        self._threads: list[_Thread] = []
+        self._handles: list[Any] = []
+        self._filter: Any = None
+        self._api = private_api()
+        self.thread = threading.get_native_id()
+        """The thread that made this, as the trace writes it."""
+        self.faults: dict[str, int] = {}
+        """What went wrong inside the hooks, and how often."""
+
+    @property
+    def count(self) -> int:
+        """Layer calls so far."""
+        return sum(len(t.layer) for t in self._threads)
+
+    def install(self) -> None:
+        """Adds the hooks to all modules of the process."""
+        self._silence_compile_warning()
+        self._handles = [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def remove(self) -> None:
+        """Takes the hooks away and closes the scopes left open on this thread."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._restore_compile_warning()
+        here = getattr(self._local, "thread", None)
+        for thread in self._threads:
+            while thread.stack:
+                self._close(thread, cut=True, end_scope=thread is here)
+
+    def drop_stale(self) -> None:
+        """Closes calls on this thread that are over though no hook said so: a KeyboardInterrupt skips them."""
+        thread = getattr(self._local, "thread", None)
+        if thread is None or not thread.stack:
+            return
+        running, frame = set(), sys._getframe()
+        while frame is not None:
+            if frame.f_code.co_name == "_call_impl":
+                running.add(id(frame.f_locals.get("self")))
+            frame = frame.f_back  # type: ignore[assignment]
+        while thread.stack and id(thread.stack[-1][0]) not in running:
+            self._close(thread, cut=True)
+
+    def layers(self) -> tuple[LayerFact, ...]:
+        return tuple(
+            LayerFact(x.path, x.type, x.aliases, x.parameters, tuple(x.shapes)) for x in self._layers
+        )
+
+    def calls(self) -> tuple[CallColumns, ...]:
+        return tuple(
+            CallColumns(t.native_id, t.layer, t.before, t.after, t.recompute, sorted(t.cut))
+            for t in self._threads
+            if t.layer
+        )
+
+    def unseen_calls(self) -> int:
+        """Forward calls on threads that the profiler does not record (it follows the one that started it)."""
+        others = (t for t in self._threads if t.native_id != self.thread)
+        return sum(len(t.layer) - len(t.recompute) for t in others)
+
+    def _enter(self, module: nn.Module, args: Any) -> None:
+        api = self._api
+        if api.is_compiling():
+            return
+        try:
+            known = self._by_id.get(id(module))
+            if known is None or known[0]() is not module:
+                known = self._meet(module)
+            index = known[1]
+            if index < 0:
+                return
+            try:
+                thread: _Thread = self._local.thread
+            except AttributeError:
+                thread = self._new_thread()
+            position = len(thread.layer)
+            thread.layer.append(index)
+            thread.before.append(api.sequence_number())
+            thread.after.append(-1)
+            if api.graph_task() != -1:
+                thread.recompute.append(position)
+            scope = api.scope(self._layers[index].scope_name)
+            thread.stack.append((module, position, scope, sys.exception()))
+            scope.__enter__()
+        except Exception as fault:
+            self._note(fault)
+
+    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        if self._api.is_compiling():
+            return
+        try:
+            thread: _Thread | None = getattr(self._local, "thread", None)
+            if thread is None or not thread.stack:
+                return
+            if thread.stack[-1][0] is not module and not self._unwind_to(thread, module):
+                return
+            cut = False
+            if output is None:
+                raised = sys.exception()
+                cut = raised is not None and raised is not thread.stack[-1][3]
+            index = thread.layer[thread.stack[-1][1]]
+            self._close(thread, cut)
+            if not cut:
+                signature = (tensors_in(args), tensors_in(output))
+                if signature not in self._layers[index].seen:
+                    self._add_shapes(self._layers[index], module, signature)
+        except Exception as fault:
+            self._note(fault)
+
+    def _unwind_to(self, thread: _Thread, module: nn.Module) -> bool:
+        """Closes what lies above the module's open call; False where it has none (it is no layer)."""
+        if not any(frame[0] is module for frame in thread.stack):
+            return False
+        while thread.stack[-1][0] is not module:
+            self._close(thread, cut=True)
+        return True
+
+    def _close(self, thread: _Thread, cut: bool, end_scope: bool = True) -> None:
+        _, position, scope, _ = thread.stack.pop()
+        thread.after[position] = self._api.sequence_number() if end_scope else -1
+        if cut:
+            thread.cut.append(position)
+        if end_scope:
+            scope.__exit__(None, None, None)
+
+    def _meet(self, module: nn.Module) -> tuple[weakref.ref[nn.Module], int]:
+        """A module seen for the first time; the index is -1 for one that is no layer."""
+        index = -1
+        if holds_wrapped(module) is None:
+            paths = self._book.paths(module, self._enclosing())
+            index = self._by_path.setdefault(paths[0], len(self._layers))
+            if index == len(self._layers):
+                self._layers.append(_Layer(paths, type(module).__name__))
+        else:
+            self._book.adopt(module)
+        entry = (weakref.ref(module), index)
+        self._by_id[id(module)] = entry
+        return entry
+
+    def _enclosing(self) -> str | None:
+        thread: _Thread | None = getattr(self._local, "thread", None)
+        if thread is None or not thread.stack:
+            return None
+        return self._layers[thread.layer[thread.stack[-1][1]]].path
+
+    def _new_thread(self) -> _Thread:
+        thread = self._local.thread = _Thread()
+        self._threads.append(thread)
+        return thread
+
+    def _add_shapes(self, layer: _Layer, module: nn.Module, signature: tuple[Found, Found]) -> None:
+        if len(layer.seen) >= _SHAPES_PER_LAYER:
+            return
+        if not layer.seen:
+            layer.parameters = parameter_facts(module)
+        layer.seen.add(signature)
+        fact = shape_fact(*signature)
+        if fact not in layer.shapes:
+            layer.shapes.append(fact)
+
+    def _note(self, fault: Exception) -> None:
+        text = f"a layer call could not be recorded: {type(fault).__name__}: {fault}"
+        self.faults[text] = self.faults.get(text, 0) + 1
+
+    def _silence_compile_warning(self) -> None:
+        """Calling a compiled module warns of global hooks at the user's line; ours do no harm there."""
+        warnings.filterwarnings("ignore", message=_COMPILE_WARNING, category=UserWarning)
+        self._filter = warnings.filters[0]
+
+    def _restore_compile_warning(self) -> None:
+        if self._filter in warnings.filters:
+            warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
+        self._filter = None

@@ -1,0 +1,159 @@
+"""The one adapter for torch's private API.
+
+Every name that torch may move is looked up here, once, by asking whether it is there. What is missing costs
+a part of the record and leaves a note; it never fails a run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch.profiler import ProfilerActivity
+
+EVENTS_PER_BLOCK = 512
+"""torch's recording queue takes memory for so many events at once, and counts the blocks."""
+_BLOCK_COUNTER = (
+    "_ZZN5torch8profiler4impl19ThreadLocalSubqueue14TorchOpStorage10EventBlock"
+    "INS1_21KinetoObserverContext5EventELm512EEC4EvE8counter_"
+)
+
+
+class Scope(Protocol):
+    """A range in the trace, opened and closed by hand."""
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class PrivateApi:
+    """What this torch offers. The three functions are called in the hooks, so they are bare callables."""
+
+    scope: Callable[[str], Scope]
+    sequence_number: Callable[[], int]
+    """The next autograd sequence number of this thread; -1 where torch does not tell."""
+    graph_task: Callable[[], int]
+    """-1 outside a backward pass."""
+    is_compiling: Callable[[], bool]
+    event_blocks: Callable[[], int] | None
+    """How many blocks of EVENTS_PER_BLOCK events torch has recorded since the process began, rounded up per
+    thread; None where the build does not show it."""
+    missing: tuple[str, ...]
+    """A sentence for each thing that is not there."""
+
+
+@cache
+def private_api() -> PrivateApi:
+    """Probes this torch once."""
+    missing: list[str] = []
+    scope = getattr(getattr(torch._C, "_profiler", None), "_RecordFunctionFast", None)
+    if scope is None:
+        missing.append("this torch has no fast profiler scope; layer scopes cost about 12 µs each")
+        scope = torch.profiler.record_function
+    sequence = getattr(torch.autograd, "_get_sequence_nr", None)
+    if sequence is None:
+        missing.append("this torch tells no autograd sequence numbers; some backward work may lack its layer")
+        sequence = _absent
+    task = getattr(torch._C, "_current_graph_task_id", None)
+    if task is None:
+        missing.append("this torch does not tell whether a backward pass runs; recomputation counts as forward")
+        task = _absent
+    blocks = _event_blocks()
+    if blocks is None:
+        missing.append("this build of torch does not show how many events it has recorded; the event limit is off")
+    return PrivateApi(scope, sequence, task, _is_compiling(), blocks, tuple(missing))
+
+
+def _absent() -> int:
+    return -1
+
+
+def _is_compiling() -> Callable[[], bool]:
+    compiler = getattr(torch, "compiler", None)
+    found: Callable[[], bool] | None = getattr(compiler, "is_compiling", None)
+    return found or (lambda: False)
+
+
+def _event_blocks() -> Callable[[], int] | None:
+    """Reads the counter by which torch numbers its events; the symbol is there in Linux builds."""
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        counter = ctypes.c_uint64.in_dll(library, _BLOCK_COUNTER)
+    except (OSError, ValueError):
+        return None
+    return lambda: counter.value
+
+
+def profiler_running() -> bool:
+    """Whether a torch profiler records on this thread."""
+    enabled = getattr(torch.autograd, "_profiler_enabled", None)
+    if enabled is not None and enabled():
+        return True
+    return bool(getattr(torch.autograd.profiler, "_is_profiler_enabled", False))
+
+
+def device_type() -> str:
+    """``cuda`` (ROCm too), ``xpu`` or ``cpu``: the accelerator that torch can use here."""
+    if torch.cuda.is_available():
+        return "cuda"
+    xpu = getattr(torch, "xpu", None)
+    return "xpu" if xpu is not None and xpu.is_available() else "cpu"
+
+
+def activities() -> list[Any]:
+    """The host, and the accelerator that is there."""
+    wanted = {"cuda": "CUDA", "xpu": "XPU"}.get(device_type())
+    accelerator = getattr(ProfilerActivity, wanted, None) if wanted else None
+    return [ProfilerActivity.CPU] + ([accelerator] if accelerator is not None else [])
+
+
+def new_profiler(record_shapes: bool) -> Any:
+    """A stopped profiler; its Python event objects are left out where torch can (we read the exported file)."""
+    config = getattr(getattr(torch._C, "_profiler", None), "_ExperimentalConfig", None)
+    experimental = None
+    if config is not None:
+        try:
+            experimental = config(trace_only=True)
+        except TypeError:
+            experimental = None
+    return torch.profiler.profile(
+        activities=activities(), record_shapes=record_shapes, experimental_config=experimental
+    )
+
+
+def pause(profiler: Any) -> bool:
+    """Stops collecting on this thread without closing the window; False where torch cannot."""
+    toggle = getattr(profiler, "toggle_collection_dynamic", None)
+    if toggle is None:
+        return False
+    toggle(False, activities())
+    return True
+
+
+def call_in_main_thread(function: Callable[[], None]) -> Callable[[], None] | None:
+    """Something which, called on any thread, has the main thread run ``function`` between two bytecodes.
+
+    It is CPython's own queue of pending calls. None on another interpreter. The result must stay
+    referenced until the call has run.
+    """
+    add = getattr(getattr(ctypes, "pythonapi", None), "Py_AddPendingCall", None)
+    if add is None:
+        return None
+
+    def run(_: Any) -> int:
+        function()
+        return 0
+
+    callback = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run)
+
+    def request(_keep: Any = callback) -> None:
+        add(callback, None)
+
+    return request

@@ -1,0 +1,162 @@
+"""One recorded window: torch's profiler, our hooks around it, and the marks of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+from torch.profiler import record_function
+
+from torchroof.capture.environment import cpu_description, environment
+from torchroof.capture.schedule import Schedule, StepKind
+from torchroof.capture.scopes import ModuleScopes
+from torchroof.capture.torch_private import new_profiler, pause, private_api
+from torchroof.capture.watch import EventLimit
+from torchroof.device.roof import Ceiling
+from torchroof.trace.metadata import KEY, STEP_PREFIX, CaptureFacts, facts_as_json
+
+HOOK_NS = 4_500
+"""What a layer call costs while recorded, both hooks and the scope: measured on one CPU, so an estimate."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every window of a run is recorded with."""
+
+    roots: Mapping[str, nn.Module]
+    schedule: Schedule
+    folder: Path
+    """Where trace files are put."""
+    record_shapes: bool = True
+    max_events: int = 2_000_000
+    on_cpu: bool = True
+    """Whether the CPU is the device to judge."""
+    ceilings: tuple[Ceiling, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Window:
+    """Opened by `start`, closed once by `close` (or `abandon`). Steps are numbered over the whole run."""
+
+    def __init__(self, settings: Settings, step: int) -> None:
+        self._settings = settings
+        self._step = step
+        self._complete: list[int] = []
+        self._mark: Any = None
+        self._profiler: Any = None
+        self._scopes = ModuleScopes(settings.roots)
+        self._limit = EventLimit(settings.max_events, self._stop)
+        self._interrupted = False
+        self.stopped = False
+        """Whether the event limit ended the recording."""
+
+    def start(self) -> None:
+        """Starts the profiler, the hooks and the first step."""
+        profiler = new_profiler(self._settings.record_shapes)
+        profiler.start()
+        self._profiler = profiler
+        self._scopes.install()
+        self._limit.start()
+        self.begin_step(self._step)
+
+    def begin_step(self, number: int) -> None:
+        if self.stopped:
+            return
+        self._step = number
+        mark = record_function(f"{STEP_PREFIX}{number}")
+        mark.__enter__()
+        self._mark = mark
+
+    def end_step(self) -> None:
+        """The step is complete, unless the event limit was reached inside it."""
+        self._scopes.drop_stale()
+        if self._end_mark():
+            self._complete.append(self._step)
+        self._limit.check()
+
+    def close(self, *, interrupted: bool) -> Path:
+        """Stops, writes the trace with all that the hooks learnt, and returns the file.
+
+        ``interrupted``: an exception left the block in the middle of the step.
+        """
+        self._interrupted = interrupted
+        self._limit.end()
+        self._end_mark()
+        self._scopes.remove()
+        profiler, self._profiler = self._profiler, None
+        try:
+            profiler.add_metadata_json(KEY, facts_as_json(self._facts()))
+            profiler.add_metadata_json("host_name", '""')
+        finally:
+            profiler.stop()
+        path = self._settings.folder / f"window-{self._step}.json"
+        profiler.export_chrome_trace(str(path))
+        return path
+
+    def abandon(self) -> None:
+        """Takes hooks and profiler away after a fault; nothing is kept."""
+        self._limit.end()
+        self._scopes.remove()
+        profiler, self._profiler = self._profiler, None
+        if profiler is not None:
+            self._end_mark()
+            profiler.stop()
+
+    def _stop(self) -> None:
+        """The event limit is reached: nothing more is recorded, the window stays to be closed."""
+        self.stopped = True
+        self._end_mark()
+        self._scopes.remove()
+        pause(self._profiler)
+
+    def _end_mark(self) -> bool:
+        """False where no step was open."""
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.__exit__(None, None, None)
+        return mark is not None
+
+    def _facts(self) -> CaptureFacts:
+        settings = self._settings
+        counted, notes = self._counted()
+        calls = self._scopes.count
+        return CaptureFacts(
+            layers=self._scopes.layers(),
+            calls=self._scopes.calls(),
+            counted_steps=counted,
+            environment=environment(),
+            ceilings={"0": [asdict(c) for c in settings.ceilings]} if settings.ceilings else {},
+            device_names={"0": cpu_description()} if settings.on_cpu else {},
+            overhead={"layer_calls": calls, "hook_ns_estimate": calls * HOOK_NS, "measured": False},
+            notes=(*settings.notes, *private_api().missing, *notes, *self._scope_notes()),
+        )
+
+    def _counted(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The steps that count, and sentences on what is unusual about them."""
+        schedule, notes = self._settings.schedule, []
+        if self.stopped:
+            notes.append(
+                f"recording stopped at its limit of {self._settings.max_events} events; "
+                "raise max_events, or call prof.step() more often and record fewer steps"
+            )
+        active = [n for n in self._complete if schedule.kind(n) is StepKind.ACTIVE]
+        if active:
+            if len(active) < schedule.active:
+                notes.append(f"{len(active)} of {schedule.active} active steps were completed; these count")
+            return tuple(active), tuple(notes)
+        if self._complete:
+            notes.append("no active step was completed, so the warm-up steps that were recorded count")
+            return tuple(self._complete), tuple(notes)
+        if self._interrupted or self.stopped:
+            notes.append("no step was completed, so the part of the step that was recorded counts")
+        return (self._step,), tuple(notes)
+
+    def _scope_notes(self) -> list[str]:
+        notes = [f"{text} ({n} times)" for text, n in self._scopes.faults.items()]
+        unseen = self._scopes.unseen_calls()
+        if unseen:
+            notes.append(f"{unseen} layer calls ran on threads that the profiler does not record")
+        return notes
