@@ -116,6 +116,7 @@ def analyze(
     this machine; ``ceilings`` are the limits themselves or a JSON file of them. Without either, the trace
     says what it ran on. Raises TraceError, UnknownDevice and CeilingsError.
     """
+    from torchroof.device.catalog import find
     from torchroof.device.ceilings_file import read_ceilings
     from torchroof.report.build import analyse
     from torchroof.trace.reader import read
@@ -125,6 +126,8 @@ def analyze(
     if device == "local":
         measured = _measured_here()
         device, ceilings = None, ceilings if ceilings is not None else measured
+    elif device is not None:
+        find(device)  # an unknown name is refused before the trace is read
     return Report(analyse(read(path), device=device, ceilings=ceilings))
 
 

@@ -35,7 +35,7 @@ def draw(headline: Headline, width: int, ascii_only: bool) -> list[RenderableTyp
     grid = fields()
     if headline.causes:
         grid.add_row("step", _bar(headline.causes, min(_BAR, width - FIELD), ascii_only))
-        grid.add_row("", _legend(headline.causes, ascii_only))
+        grid.add_row("", _legend(headline.causes, width - FIELD, ascii_only))
     for name, parts in (
         ("efficiency", _efficiency(headline)),
         ("work", _work(headline)),
@@ -96,14 +96,20 @@ def _bar(causes: tuple[Share, ...], width: int, ascii_only: bool) -> Text:
     return bar
 
 
-def _legend(causes: tuple[Share, ...], ascii_only: bool) -> Text:
-    legend = Text()
+def _legend(causes: tuple[Share, ...], width: int, ascii_only: bool) -> Text:
+    """Each cause with its shade and share; a line ends between two causes only."""
+    legend, reached = Text(), 0
     for share, shade in zip(causes, _shades(causes), strict=True):
-        style = palette.cause(share.name)
-        entry = f"{shade} {share.name} {units.percent(share.fraction)}".replace(" ", "\N{NO-BREAK SPACE}")
-        legend.append(clean(entry, ascii_only), style)
-        legend.append("  ")
-    legend.rstrip()
+        text = f"{shade} {share.name} {units.percent(share.fraction)}"
+        entry = Text(clean(text, ascii_only), palette.cause(share.name))
+        if reached and reached + 2 + entry.cell_len > width:
+            legend.append("\n")
+            reached = 0
+        elif reached:
+            legend.append("  ")
+            reached += 2
+        legend.append(entry)
+        reached += entry.cell_len
     return legend
 
 

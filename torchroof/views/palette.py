@@ -12,9 +12,9 @@ CAUSE = {
     "data": "bright_yellow",
     "sync": "bright_magenta",
     "host": "magenta",
-    "unmodelled": "bright_black",
-    "unplaced": "bright_black",
-    "unattributed": "bright_black",
+    "unmodelled": "dim",
+    "unplaced": "dim",
+    "unattributed": "dim",
 }
 FLAG = "bold red"
 HEADING = "bold"

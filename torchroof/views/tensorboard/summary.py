@@ -16,14 +16,12 @@ from torchroof.report.summary import Headline
 from torchroof.views.columns import columns
 from torchroof.views.text import clean
 
-_NS_PER_MS = 1e6
-
 
 def scalars(data: ReportData, headline: Headline, lines: Lines) -> Iterator[tuple[str, float]]:
     """Tags and values; what is unknown is left out. Times are ms per step, the rest fractions of 1."""
-    yield "torchroof/step_ms", headline.step_ns / _NS_PER_MS
+    yield "torchroof/step_ms", units.in_milliseconds(headline.step_ns)
     for cause, ns in data.totals.causes.items():
-        yield f"torchroof_causes_ms/{cause}", ns / lines.steps / _NS_PER_MS
+        yield f"torchroof_causes_ms/{cause}", units.in_milliseconds(ns / lines.steps)
     figures = {
         "step_efficiency": headline.step_efficiency,
         "mfu": headline.mfu,
@@ -36,7 +34,7 @@ def scalars(data: ReportData, headline: Headline, lines: Lines) -> Iterator[tupl
         if value is not None:
             yield f"torchroof/{name}", value
     if lines.total.headroom_ns is not None:
-        yield "torchroof/headroom_ms", lines.total.headroom_ns / lines.steps / _NS_PER_MS
+        yield "torchroof/headroom_ms", units.in_milliseconds(lines.total.headroom_ns / lines.steps)
 
 
 def scalar(tag: str, value: float) -> Summary.Value:
@@ -52,7 +50,7 @@ def text(tag: str, markdown_text: str) -> Summary.Value:
 
 
 def markdown(headline: Headline, lines: Lines) -> str:
-    """The verdict and the table as Markdown. Names stand in code spans: TensorBoard would load an image in one."""
+    """The verdict and the table as Markdown. Names stand in code spans, where no image is loaded."""
     shown = list(columns(lines))
     heads = [" ".join(filter(None, (column.heading, column.unit))) for column in shown]
     rows = [[lines.by, *heads], [":--", *(":--" if column.left else "--:" for column in shown)]]
