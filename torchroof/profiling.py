@@ -29,7 +29,7 @@ __all__ = ["profile", "schedule"]
 _GZIP_LEVEL = 6
 
 
-class profile:  # noqa: N801 - a context manager that reads as a verb, like torch.profiler.profile
+class profile:
     """Records a training loop and reports it layer by layer.
 
     ::
@@ -42,7 +42,8 @@ class profile:  # noqa: N801 - a context manager that reads as a verb, like torc
 
     ``model`` is a module, a dict of modules by name, or nothing: then the outermost module that is called is
     the root. ``schedule`` says which steps are recorded and which count; without `step` the whole block is
-    one step. ``logdir`` receives the trace, the report and TensorBoard's scalars, under ``name`` if given.
+    one step. ``logdir`` receives the trace, the report and TensorBoard's scalars, in its subfolder ``name``
+    if one is given.
     ``record_shapes=False`` makes recording cheaper and leaves FLOPs and bytes unknown. A window ends at
     ``max_events`` host events. ``device`` names a device of the catalogue and ``ceilings`` are its limits
     (values, or a JSON file); both go before what the run tells. ``measure=False`` measures no ceilings of the
@@ -70,8 +71,7 @@ class profile:  # noqa: N801 - a context manager that reads as a verb, like torc
     ) -> None:
         self._model = model
         self._schedule = schedule
-        self._logdir = Path(logdir) if logdir is not None else None
-        self._name = name
+        self._logdir = Path(logdir, name or "") if logdir is not None else None
         self._record_shapes = record_shapes
         self._max_events = max_events
         self._device = device
@@ -226,9 +226,16 @@ class profile:  # noqa: N801 - a context manager that reads as a verb, like torc
                 self._notes.append(f"{self._logdir} was not written: {type(why).__name__}: {why}")
 
     def _write_logdir(self, logdir: Path, trace: Path) -> None:
-        from torchroof.views import logdir as folder
+        from torchroof.views.tensorboard.logdir import write
 
-        folder.write(self.report, trace, logdir, name=self._name)
+        report, packed = self.report, trace.with_suffix(".json.gz")
+        try:
+            self.export_trace(packed)
+            repeats = self._schedule is not None and self._schedule.repeat != 1
+            last = max((step.index for step in report.data.per_step), default=0)
+            write(report.data, report.headline, report.lines(), logdir, packed, step=last if repeats else None)
+        finally:
+            packed.unlink(missing_ok=True)
 
     def _closed_trace(self) -> Path:
         if self._trace is not None:

@@ -143,10 +143,7 @@ def _product(dtype: torch.dtype, generator: torch.Generator, end: float) -> tupl
 
 
 def _product_of(size: int, dtype: torch.dtype, generator: torch.Generator) -> Callable[[], object]:
-    a, b = (
-        torch.randn(size, size, generator=generator, dtype=torch.float32, device="cpu").to(dtype)
-        for _ in range(2)
-    )
+    a, b = (torch.randn(size, size, generator=generator, dtype=torch.float32, device="cpu").to(dtype) for _ in range(2))
     out = torch.empty_like(a)
     return lambda: torch.mm(a, b, out=out)
 

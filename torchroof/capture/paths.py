@@ -41,7 +41,7 @@ def holds_wrapped(module: nn.Module) -> str | None:
 
     A wrapper shares its path with what it wraps and is no layer of its own.
     """
-    children = module._modules
+    children: dict[str, nn.Module | None] = module._modules
     for name in children:
         if name in _WRAPPED:
             return name

@@ -32,9 +32,7 @@ class Schedule:
         for name, least in (("wait", 0), ("warmup", 0), ("active", 1), ("repeat", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise OptionError(
-                    f"schedule: {name} must be a whole number of at least {least}, not {value!r}"
-                )
+                raise OptionError(f"schedule: {name} must be a whole number of at least {least}, not {value!r}")
 
     @property
     def cycle(self) -> int:

@@ -11,6 +11,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 from torch import nn
@@ -108,18 +109,17 @@ class ModuleScopes:
         thread = getattr(self._local, "thread", None)
         if thread is None or not thread.stack:
             return
-        running, frame = set(), sys._getframe()
+        running: set[int] = set()
+        frame: FrameType | None = sys._getframe()
         while frame is not None:
             if frame.f_code.co_name == "_call_impl":
                 running.add(id(frame.f_locals.get("self")))
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         while thread.stack and id(thread.stack[-1][0]) not in running:
             self._close(thread, cut=True)
 
     def layers(self) -> tuple[LayerFact, ...]:
-        return tuple(
-            LayerFact(x.path, x.type, x.aliases, x.parameters, tuple(x.shapes)) for x in self._layers
-        )
+        return tuple(LayerFact(x.path, x.type, x.aliases, x.parameters, tuple(x.shapes)) for x in self._layers)
 
     def calls(self) -> tuple[CallColumns, ...]:
         return tuple(

@@ -113,9 +113,9 @@ def _read(path: Path) -> Cached | None:
         content = json.loads(path.read_bytes())
         if content["version"] != VERSION:
             return None
-        texts = [content[field] for field in ("key", "cpu", "name")]
-        if not all(isinstance(text, str) for text in texts):
+        key, cpu, name = content["key"], content["cpu"], content["name"]
+        if not all(isinstance(text, str) for text in (key, cpu, name)):
             return None
-        return Cached(*texts, ceilings_from_json(content["ceilings"]))
+        return Cached(key, cpu, name, ceilings_from_json(content["ceilings"]))
     except (OSError, ValueError, KeyError, TypeError, CeilingsError):
         return None
