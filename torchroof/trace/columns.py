@@ -14,95 +14,14 @@ from numpy.typing import NDArray
 from torchroof.tensors import OpCall
 from torchroof.trace import dialects
 from torchroof.trace.events import ABSENT, NO_ARGS, Args, Event
+from torchroof.trace.interning import KINDS, Categories, Keys, Names, Threads
 from torchroof.trace.operands import Lists, op_call
-from torchroof.trace.table import NONE, DeviceKind, HostKind, Int64
+from torchroof.trace.table import NONE, HostKind, Int64
 from torchroof.trace.times import nanoseconds
 
-_KINDS = 8
-"""A name's code is its number times this, plus the kind of the event."""
 _NUMBER = re.compile(r"-?\d+$")
 _ALL_STREAMS = 2**32 - 1
 """-1 as an unsigned number of 32 bits."""
-
-
-class Names(dict[str, int]):
-    """Each distinct name by number, in order of first use."""
-
-    def __missing__(self, name: str) -> int:
-        number = self[name] = len(self)
-        return number
-
-
-class CategoryNames(dict[str, int]):
-    """The codes of names met in one category; NONE for a name that is dropped."""
-
-    def __init__(self, names: Names, kind: HostKind | DeviceKind) -> None:
-        super().__init__()
-        self._names = names
-        self._kind = kind
-        self.on_device = isinstance(kind, DeviceKind)
-
-    def __missing__(self, name: str) -> int:
-        if isinstance(self._kind, DeviceKind):
-            code = self._names[name] * _KINDS + self._kind
-        else:
-            found = dialects.host_kind(self._kind, name)
-            code = NONE if found is None else self._names[found[1]] * _KINDS + found[0]
-        self[name] = code
-        return code
-
-
-class Categories(dict["str | None", "CategoryNames | None"]):
-    """The names of each category as the file spells it; None for a category that is dropped."""
-
-    def __init__(self, names: Names) -> None:
-        super().__init__()
-        self._names = names
-
-    def __missing__(self, category: str | None) -> CategoryNames | None:
-        key = (category or "").lower()
-        kind = dialects.HOST_CATEGORIES.get(key, dialects.DEVICE_CATEGORIES.get(key))
-        table = self[category] = None if kind is None else CategoryNames(self._names, kind)
-        return table
-
-
-class Threads(dict[tuple[Any, Any], int]):
-    """Threads by (pid, tid), which files write as numbers or as text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys_by_number: list[tuple[str, str]] = []
-        self._numbers: dict[tuple[str, str], int] = {}
-
-    def __missing__(self, key: tuple[Any, Any]) -> int:
-        text = tuple(str(part).removeprefix("thread ").removeprefix("stream ").strip() for part in key)
-        assert len(text) == 2
-        number = self._numbers.setdefault(text, len(self._numbers))
-        if number == len(self.keys_by_number):
-            self.keys_by_number.append(text)
-        self[key] = number
-        return number
-
-
-class Keys(dict[Any, int]):
-    """Join keys by number: JSON integers of any size, or text. Absent stays NONE."""
-
-    def __init__(self) -> None:
-        super().__init__({None: NONE, NONE: NONE, "": NONE})
-        self._next = 0
-
-    @property
-    def used(self) -> bool:
-        """Whether the file has any such key."""
-        return self._next > 0
-
-    def __missing__(self, key: Any) -> int:
-        if isinstance(key, str) and _NUMBER.fullmatch(key):
-            number = self[int(key)]
-        else:
-            number, self._next = self._next, self._next + 1
-        self[key] = number
-        return number
 
 
 class Column:
@@ -265,11 +184,11 @@ class Columns:
     def _append_host(self, events: list[Event], code: NDArray[Any], start: Int64, end: Int64) -> None:
         threads, column = self.threads, self.host
         args = [e.args or NO_ARGS for e in events]
-        kind = code % _KINDS
+        kind = code % KINDS
         column["start_ns"].add(start)
         column["end_ns"].add(end)
         column["kind"].add(kind)
-        column["name"].add(code // _KINDS)
+        column["name"].add(code // KINDS)
         column["thread"].add([threads[e.pid, e.tid] for e in events])
         column["sequence"].add(integers([a.sequence for a in args]))
         column["forward_thread"].add(integers([a.forward_thread for a in args]))
@@ -290,8 +209,8 @@ class Columns:
         args = [e.args or NO_ARGS for e in events]
         column["start_ns"].add(start)
         column["end_ns"].add(end)
-        column["kind"].add(code % _KINDS)
-        column["name"].add(code // _KINDS)
+        column["kind"].add(code % KINDS)
+        column["name"].add(code // KINDS)
         pairs = list(zip(events, args, strict=True))
         device = integers([e.pid if a.device is None else a.device for e, a in pairs])
         column["device"].add(np.where(np.abs(device) < 2**31, device, NONE))
@@ -316,7 +235,7 @@ class Columns:
 
     def _signature(self, code: int, event: Event, args: Args) -> int:
         """The number of an op's operands; each distinct text is parsed once."""
-        if code % _KINDS != HostKind.OP:
+        if code % KINDS != HostKind.OP:
             return NONE
         dims = args.old_dims if args.dims is ABSENT else args.dims
         lists: Lists = (bytes(dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))

@@ -105,13 +105,10 @@ def _equally_long(lines: str, count: int) -> NDArray[np.int64] | None:
 
 
 def _from_floats(us: NDArray[np.float64]) -> NDArray[np.int64]:
+    if np.abs(us).max(initial=0.0) >= FLOAT_LIMIT_US:
+        raise TextNeeded  # also where no decimals are seen: they may have been rounded away
     whole = np.floor(us)
     thousandths = (us - whole) * 1000
-    if not len(us):
-        return np.zeros(0, dtype=np.int64)
-    fractional = thousandths != 0
-    if np.abs(us[fractional]).max(initial=0.0) >= FLOAT_LIMIT_US or np.abs(whole).max() >= 2.0**53:
-        raise TextNeeded
     rounded = np.rint(thousandths)
     if _has_finer_digits(us, thousandths - rounded):
         raise TextNeeded

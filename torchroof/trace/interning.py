@@ -1,0 +1,97 @@
+"""Numbers for the values that repeat: names, threads and join keys.
+
+Each table is a dict that makes the number of a new value on first sight, so that the many look-ups after it
+run without a line of Python.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from torchroof.trace import dialects
+from torchroof.trace.table import NONE, DeviceKind, HostKind
+
+KINDS = 8
+"""A name's code is its number times this, plus the kind of the event."""
+_INTEGER = re.compile(r"-?\d{1,40}")
+
+
+class Names(dict[str, int]):
+    """Each distinct name by number, in order of first use."""
+
+    def __missing__(self, name: str) -> int:
+        number = self[name] = len(self)
+        return number
+
+
+class CategoryNames(dict[str, int]):
+    """The codes of names met in one category; NONE for a name that is dropped."""
+
+    def __init__(self, names: Names, kind: HostKind | DeviceKind) -> None:
+        super().__init__()
+        self._names = names
+        self._kind = kind
+        self.on_device = isinstance(kind, DeviceKind)
+
+    def __missing__(self, name: str) -> int:
+        if isinstance(self._kind, DeviceKind):
+            code = self._names[name] * KINDS + self._kind
+        else:
+            found = dialects.host_kind(self._kind, name)
+            code = NONE if found is None else self._names[found[1]] * KINDS + found[0]
+        self[name] = code
+        return code
+
+
+class Categories(dict["str | None", "CategoryNames | None"]):
+    """The names of each category as the file spells it; None for a category that is dropped."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, category: str | None) -> CategoryNames | None:
+        key = (category or "").lower()
+        kind = dialects.HOST_CATEGORIES.get(key, dialects.DEVICE_CATEGORIES.get(key))
+        table = self[category] = None if kind is None else CategoryNames(self._names, kind)
+        return table
+
+
+class Threads(dict[tuple[Any, Any], int]):
+    """Threads by (pid, tid), which files write as numbers or as text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys_by_number: list[tuple[str, str]] = []
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def __missing__(self, key: tuple[Any, Any]) -> int:
+        text = tuple(str(part).removeprefix("thread ").removeprefix("stream ").strip() for part in key)
+        assert len(text) == 2
+        number = self._numbers.setdefault(text, len(self._numbers))
+        if number == len(self.keys_by_number):
+            self.keys_by_number.append(text)
+        self[key] = number
+        return number
+
+
+class Keys(dict[Any, int]):
+    """Join keys by number: JSON integers of any size, or text. Absent stays NONE."""
+
+    def __init__(self) -> None:
+        super().__init__({None: NONE, NONE: NONE, "": NONE})
+        self._next = 0
+
+    @property
+    def used(self) -> bool:
+        """Whether the file has any such key."""
+        return self._next > 0
+
+    def __missing__(self, key: Any) -> int:
+        if isinstance(key, str) and _INTEGER.fullmatch(key):
+            number = self[int(key)]
+        else:
+            number, self._next = self._next, self._next + 1
+        self[key] = number
+        return number
