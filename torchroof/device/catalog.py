@@ -61,13 +61,17 @@ def _rates(entry: Entry) -> object:
 
 
 def _near(name: str) -> str:
-    """``near ones are A, B; `` by spelling, or nothing."""
+    """The near names by spelling, as the start of a sentence, or nothing."""
     import difflib  # 8 ms that only a wrong name pays
 
-    spelled = {n.lower(): e.name for e in entries() for n in (e.key, e.name, *e.aliases)}
+    spelled: dict[str, list[str]] = {}
+    for entry in entries():
+        models = (w for w in entry.name.split() if re.search(r"[A-Za-z]+\d", w))
+        for spelling in (entry.key, entry.name, *entry.aliases, *models):
+            spelled.setdefault(spelling.lower(), []).append(entry.name)
     bare = " ".join(w for w in name.lower().split() if w not in _MAKERS)
     near = difflib.get_close_matches(bare, spelled, n=8, cutoff=0.5)
-    names = list(dict.fromkeys(spelled[n] for n in near))[:4]
+    names = list(dict.fromkeys(n for spelling in near for n in spelled[spelling]))[:5]
     return f"near ones are {', '.join(names)}; " if names else ""
 
 
