@@ -12,7 +12,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torchroof.tensors import OpCall, TensorSpec, dtype_named
 from torchroof.work.registry import Model
 
-CODES = {torch.float16: 5, torch.float32: 6, torch.float64: 7, torch.int32: 3, torch.int64: 4, torch.bfloat16: 15}
+CODES = {
+    torch.uint8: 0,
+    torch.int32: 3,
+    torch.int64: 4,
+    torch.float16: 5,
+    torch.float32: 6,
+    torch.float64: 7,
+    torch.bfloat16: 15,
+}
 
 
 def spec(tensor: torch.Tensor) -> TensorSpec:

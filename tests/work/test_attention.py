@@ -126,7 +126,10 @@ def test_a_real_call_forward_and_backward():
     with Recorder() as recorder:
         torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward()
     found = {c.name.removeprefix("aten::"): c for c in recorder.calls if "attention" in c.name}
-    forward, back = "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_flash_attention_for_cpu_backward"
+    forward, back = (
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+    )
     assert set(found) == {forward, back}
     assert WORK[forward](found[forward]).flops == 6 * 21 * 2 * 16
     assert WORK[back](found[back]).flops == 6 * 21 * 2 * 40
@@ -164,6 +167,4 @@ def test_operands_are_where_the_schema_has_them(op):
 def test_an_untold_causal_flag_is_unknown():
     tensors = tuple(dense_spec((1, 2, 3, 4)) for _ in range(3))
     with pytest.raises(Unknown, match="not a known number"):
-        WORK["scaled_dot_product_attention"](
-            OpCall("aten::scaled_dot_product_attention", tensors, scalars_known=False)
-        )
+        WORK["scaled_dot_product_attention"](OpCall("aten::scaled_dot_product_attention", tensors, scalars_known=False))

@@ -7,8 +7,8 @@ scale, mask and dropout count none. The headline counts the pairs that a causal 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 from torchroof.tensors import OpCall, TensorSpec
 from torchroof.work.algebra import Work
@@ -35,8 +35,7 @@ def _clamped_sum(end: int, top: int) -> int:
     return top * (top - 1) // 2 + top * (end - top)
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(NamedTuple):
     """Where an op has its operands. None: the op has no such operand."""
 
     causal: int | None
@@ -66,8 +65,7 @@ class _Order:
     """The attention weights are an output."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sizes:
+class _Sizes(NamedTuple):
     """One attention: ``groups`` is batch × query heads."""
 
     groups: int
@@ -167,9 +165,9 @@ def _forward(order: _Order) -> Formula:
 def _quantized(call: OpCall, order: _Order) -> _Order:
     """Flash attention has an overload with three more operands, the scales, before its dropout or window."""
     if call.name == "aten::_scaled_dot_product_flash_attention" and len(call.operands) == 10:
-        return replace(order, causal=7)
+        return order._replace(causal=7)
     if call.name == "aten::_flash_attention_forward" and len(call.operands) == 18:
-        return replace(order, windows=(14, 15), used=(16,))
+        return order._replace(windows=(14, 15), used=(16,))
     return order
 
 

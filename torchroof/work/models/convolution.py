@@ -7,8 +7,8 @@ for the product itself and for each of its two gradients, whatever the groups.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from torchroof.tensors import OpCall, TensorSpec
 from torchroof.work.algebra import Work
@@ -18,8 +18,7 @@ from torchroof.work.models.windows import convolved, per_axis, transposed
 from torchroof.work.registry import Formula, Model
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(NamedTuple):
     """Where an op has its operands; input is 0 and weight 1 everywhere. None: the op has no such operand."""
 
     stride: int

@@ -5,7 +5,7 @@ FLOPs are per element of the input; what is done once a row, group or channel co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from torchroof.tensors import OpCall, TensorSpec
 from torchroof.work.algebra import Work
@@ -107,8 +107,7 @@ def _training(call: OpCall, index: int) -> bool:
     return call.flag(index - 2 if without_statistics else index)
 
 
-@dataclass(frozen=True, slots=True)
-class _BatchNormGradient:
+class _BatchNormGradient(NamedTuple):
     """Where the backward of a batch norm has its operands; ``None`` for what it does not have."""
 
     gradient: int

@@ -6,8 +6,8 @@ A trace tells the shapes in a list but not its element type: FLOPs are known the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from torchroof.tensors import OpCall, TensorSpec
 from torchroof.work.algebra import Work
@@ -30,8 +30,7 @@ def _dense(tensors: Iterable[TensorSpec]) -> list[TensorSpec]:
     return [tensor.dense() for tensor in tensors]
 
 
-@dataclass(frozen=True, slots=True)
-class _Foreach:
+class _Foreach(NamedTuple):
     """One op over lists. ``lists`` is how many of its leading operands may be lists of tensors."""
 
     op: str
@@ -101,8 +100,7 @@ def _fills(call: OpCall) -> Work:
     return Work.of(0, [], own)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """What a fused step does around its rule: it unscales gradients and reads single tensors."""
 
     parameters: _Tensors
