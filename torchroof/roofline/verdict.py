@@ -85,9 +85,13 @@ def _judgement(bound: str | None, efficiency: float | None) -> str:
 
 
 def _percent(fraction: float) -> str:
-    """Whole per cents, but one decimal where a whole one would read 0 or hide that 100 is passed."""
-    decimals = 1 if fraction < 0.01 or 1 < fraction < 1.01 else 0
-    return f"{100 * fraction:.{decimals}f} %"
+    """Whole per cents, rounded down so that 59.9 does not read as the 60 that it lacks.
+
+    One decimal where a whole number would read 0 or hide that 100 is passed.
+    """
+    if fraction < 0.01 or 1 < fraction < 1.01:
+        return f"{100 * fraction:.1f} %"
+    return f"{int(100 * fraction + 1e-9)} %"
 
 
 def flagged(headrooms: Sequence[int], step_ns: int) -> set[int]:
