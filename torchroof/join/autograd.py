@@ -132,7 +132,8 @@ def _follow_flows(
     flows = table.flows
     starts: dict[tuple[int, int], int] = {}
     if len(flows.from_ns):
-        starts = dict(zip(zip(nest.thread.tolist(), nest.start_ns.tolist(), strict=True), range(len(nest)), strict=True))
+        moments = zip(nest.thread.tolist(), nest.start_ns.tolist(), strict=True)
+        starts = {moment: i for i, moment in enumerate(moments)}
     node_at: dict[tuple[int, int], int] = {}
     for i in nodes.tolist():
         node_at.setdefault((int(nest.thread[i]), int(nest.start_ns[i])), i)

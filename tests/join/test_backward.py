@@ -1,0 +1,108 @@
+"""Backward work finds its layer: by flow, by sequence number, by interval, and never by nearness."""
+
+from trace_maker import TraceMaker
+
+from torchroof.report.build import analyse
+from torchroof.trace.reader import read
+
+
+def rows(maker: TraceMaker, folder):
+    data = analyse(read(maker.save(folder)))
+    return {(r.path, r.phase, r.op): r for r in data.rows}
+
+
+def two_layers(*, flows: bool, threads: tuple[int, int] = (1, 1)) -> TraceMaker:
+    """Layers a and b, whose relu ops made the nodes 5 and 6; the backward thread runs 6, then 5."""
+    t = TraceMaker()
+    t.step(1, 0, 5000)
+    t.scope("", 0, 1000, threads[0])
+    t.scope("a", 10, 200, threads[0])
+    t.op("aten::relu", 20, 100, threads[0], shapes=[[10]], **{"Sequence number": 5, "Fwd thread id": 0})
+    t.launch(30, "fwd_a", 1000, 1010, thread=threads[0])
+    t.scope("b", 300, 500, threads[1])
+    # In-place ops without a node carry the number that the next node will get: the last-started op counts.
+    t.op("aten::add_", 310, 320, threads[1], shapes=[[10], [10]], **{"Sequence number": 6, "Fwd thread id": 0})
+    t.op("aten::relu", 350, 450, threads[1], shapes=[[10]], **{"Sequence number": 6, "Fwd thread id": 0})
+    for start, sequence in ((2000, 6), (3000, 5)):
+        t.node("ReluBackward0", start, start + 500, sequence)
+        t.op("aten::threshold_backward", start + 100, start + 200, 2, shapes=[[10], [10], []],
+             types=["float", "float", "Scalar"], concrete=["", "", "0"])  # fmt: skip
+        t.launch(start + 150, f"bwd_{sequence}", start + 300, start + 300 + sequence, thread=2)
+    if flows:
+        t.flow(350, 2000, threads[1])
+        t.flow(20, 3000, threads[0])
+    return t
+
+
+def test_by_flow(tmp_path):
+    found = rows(two_layers(flows=True), tmp_path)
+    assert found["b", "backward", "aten::threshold_backward"].kernel_ns == 6
+    assert found["a", "backward", "aten::threshold_backward"].kernel_ns == 5
+    assert found["a", "backward", "aten::threshold_backward"].attribution == "fwdbwd flow"
+
+
+def test_by_sequence_number_when_there_are_no_flows(tmp_path):
+    found = rows(two_layers(flows=False), tmp_path)
+    assert found["b", "backward", "aten::threshold_backward"].kernel_ns == 6
+    assert found["a", "backward", "aten::threshold_backward"].attribution == "sequence number"
+
+
+def test_without_flows_two_forward_threads_cannot_be_told_apart(tmp_path):
+    found = rows(two_layers(flows=False, threads=(1, 3)), tmp_path)
+    row = found[None, "backward", "aten::threshold_backward"]
+    assert row.kernel_ns == 5 + 6
+    assert row.attribution == "forward thread unknown"
+
+
+def test_flows_teach_which_thread_a_number_means(tmp_path):
+    t = two_layers(flows=False)
+    t.flow(350, 2000)
+    found = rows(t, tmp_path)
+    assert found["a", "backward", "aten::threshold_backward"].attribution == "sequence number"
+    assert found["b", "backward", "aten::threshold_backward"].attribution == "fwdbwd flow"
+
+
+def test_by_the_interval_of_a_call_when_no_forward_op_has_the_number(tmp_path):
+    t = TraceMaker()
+    t.step(1, 0, 5000)
+    t.metadata["torchroof"] = {
+        "version": 1,
+        "layers": [{"path": "", "type": "Net"}, {"path": "custom", "type": "Custom"}],
+        "calls": [{"thread": 1, "layer": [0, 1], "before": [0, 4], "after": [9, 7]}],
+    }
+    t.scope("", 0, 1000)
+    t.scope("custom", 10, 200)
+    t.op("aten::relu", 300, 350, shapes=[[10]], **{"Sequence number": 1, "Fwd thread id": 0})
+    for sequence, start in ((6, 2000), (7, 3000), (11, 4000)):
+        t.node("MyFunctionBackward", start, start + 100, sequence)
+        t.op("aten::mul", start + 10, start + 20, 2, shapes=[[10], [10]])
+        t.launch(start + 15, "k", start + 50, start + 50 + sequence, thread=2)
+    found = rows(t, tmp_path)
+    # [4, 7) was made in `custom`, the rest of [0, 9) in the root, 11 in no layer call.
+    assert found["custom", "backward", "aten::mul"].kernel_ns == 6
+    assert found["", "backward", "aten::mul"].kernel_ns == 7
+    assert found["custom", "backward", "aten::mul"].attribution == "sequence interval"
+    assert found[None, "backward", "aten::mul"].kernel_ns == 11
+
+
+def test_recomputed_forward_work_inside_backward_belongs_to_the_layer_recomputed(tmp_path):
+    t = two_layers(flows=True)
+    t.scope("a", 2250, 2300, 2)
+    t.op("aten::relu", 2260, 2290, 2, shapes=[[10]])
+    t.launch(2270, "again", 2700, 2733, thread=2)
+    found = rows(t, tmp_path)
+    assert found["a", "backward", "aten::relu"].kernel_ns == 33
+
+
+def test_a_functional_loss_outside_layers_is_forward_because_autograd_says_so(tmp_path):
+    t = two_layers(flows=True)
+    t.op("aten::mse_loss", 1200, 1300, shapes=[[10], [10], []], types=["float", "float", "Scalar"],
+         concrete=["", "", "1"], **{"Sequence number": 7, "Fwd thread id": 0})  # fmt: skip
+    t.launch(1250, "loss", 1300, 1303)
+    t.op("aten::relu", 1400, 1450, shapes=[[10]])
+    t.launch(1410, "metric", 1500, 1504)
+    t.node("MseLossBackward0", 1800, 1900, 7)
+    t.flow(1200, 1800)
+    found = rows(t, tmp_path)
+    assert found[None, "forward", "aten::mse_loss"].kernel_ns == 3
+    assert found[None, "outside", "aten::relu"].kernel_ns == 4

@@ -1,0 +1,175 @@
+"""Hand-made GPU steps whose every nanosecond is known: busy, data, sync and host time come out exactly."""
+
+from trace_maker import TraceMaker
+
+from torchroof.report.build import analyse
+from torchroof.trace.reader import read
+
+
+def report(maker: TraceMaker, folder):
+    return analyse(read(maker.save(folder)))
+
+
+def busy_causes(totals):
+    return {cause: ns for cause, ns in totals.causes.items() if ns}
+
+
+def test_each_gap_goes_to_what_the_launching_thread_did(tmp_path):
+    """
+    host      0 step ------------------------------------------------------------ 10000
+              100 next 1100      1500 op a 1600   2000 sync 6000       7000 op b 7100
+    device                           2000 kernel a 5000                   7500 kernel b 9000
+    gaps      0..2000: 1000 in the loader, 1000 host of a · 5000..7500: 1000 sync, 1500 host of b · 9000..10000 host of none
+    """
+    t = TraceMaker()
+    t.step(1, 0, 10000)
+    t.host("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 1100)
+    t.op("aten::relu", 1500, 1600, shapes=[[1000]])
+    t.launch(1550, "relu_kernel", 2000, 5000)
+    t.host("cuda_runtime", "cudaStreamSynchronize", 2000, 6000, correlation=999)
+    t.op("aten::tanh", 7000, 7100, shapes=[[1000]])
+    t.launch(7050, "tanh_kernel", 7500, 9000)
+    data = report(t, tmp_path)
+    assert data.totals.step_ns == 10000
+    assert data.totals.causes["data"] == 1000
+    assert data.totals.causes["sync"] == 1000
+    assert data.totals.causes["host"] == 1000 + 1500 + 1000
+    assert data.totals.host_unowned_ns == 1000
+    by_op = {r.op: r for r in data.rows}
+    assert (by_op["aten::relu"].busy_ns, by_op["aten::relu"].host_ns) == (3000, 1000)
+    assert (by_op["aten::tanh"].busy_ns, by_op["aten::tanh"].host_ns) == (1500, 1500)
+    assert sum(data.totals.causes.values()) == 10000
+
+
+def test_the_window_begins_after_earlier_work_and_ends_with_the_last_counted_kernel(tmp_path):
+    """
+    host    0..1000 warm-up (its kernel runs 900..1500)   1000 step 2 -- 2000
+    device  counted kernel 1600..2600: the window is 1500..2600, idle 1500..1600
+    """
+    t = TraceMaker()
+    t.metadata["torchroof"] = {"version": 1, "counted_steps": [2]}
+    t.step(1, 0, 1000)
+    t.op("aten::relu", 100, 200, shapes=[[10]])
+    t.launch(150, "early", 900, 1500)
+    t.step(2, 1000, 2000)
+    t.op("aten::relu", 1100, 1200, shapes=[[10]])
+    t.launch(1150, "late", 1600, 2600)
+    data = report(t, tmp_path)
+    assert data.totals.step_ns == 1100
+    assert data.totals.causes["host"] == 100
+    assert [(r.kernels, r.kernel_ns, r.busy_ns) for r in data.rows] == [(1, 1000, 1000)]
+    assert [(u.reason, u.kernels, u.kernel_ns, u.busy_ns) for u in data.unattributed] == [
+        ("outside counted steps", 1, 600, 0)
+    ]
+    assert data.totals.kernel_ns == 1600 and data.totals.kernels == 2
+
+
+def test_overlapping_streams_share_the_union_and_keep_their_sums(tmp_path):
+    t = TraceMaker()
+    t.step(1, 0, 1000)
+    t.op("aten::relu", 10, 20, shapes=[[10]])
+    t.launch(12, "a", 100, 600, stream=7)
+    t.op("aten::tanh", 30, 40, shapes=[[10]])
+    t.launch(32, "b", 300, 800, stream=8)
+    data = report(t, tmp_path)
+    by_op = {r.op: r for r in data.rows}
+    # 500 + 500 of kernel time; the union is 100..800 = 700: the first has all of its 500, the second 600..800.
+    assert (by_op["aten::relu"].kernel_ns, by_op["aten::relu"].busy_ns) == (500, 500)
+    assert (by_op["aten::tanh"].kernel_ns, by_op["aten::tanh"].busy_ns) == (500, 200)
+    assert data.totals.busy_ns == 700 and data.totals.kernel_ns == 1000
+
+
+def test_exposed_copies_and_collectives_are_causes_of_their_own(tmp_path):
+    t = TraceMaker()
+    t.step(1, 0, 1000)
+    t.op("aten::relu", 10, 20, shapes=[[10]])
+    t.launch(12, "a", 100, 400)
+    t.copy(30, 350, 500, size=4096)
+    t.op("c10d::allreduce_", 50, 60)
+    t.launch(52, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 450, 900, stream=20)
+    data = report(t, tmp_path)
+    # compute 100..400; the copy alone 400..500; the collective alone 500..900.
+    causes = data.totals.causes
+    assert (causes["copy"], causes["communication"]) == (100, 400)
+    assert causes["latency"] == 300
+    assert [(c.kind, c.calls, c.bytes, c.ns) for c in data.copies] == [("Memcpy HtoD (Pinned -> Device)", 1, 4096, 150)]
+    assert {r.bound for r in data.rows if r.op == "c10d::allreduce_"} == {"communication"}
+
+
+def test_every_kernel_without_an_owner_has_its_reason(tmp_path):
+    t = TraceMaker()
+    t.step(1, 0, 1000)
+    t.kernel("before_the_window", 5, 25, 777)
+    t.op("aten::relu", 100, 200, shapes=[[10]])
+    graph = t.launch(150, call="cudaGraphLaunch")
+    t.kernel("replayed_a", 300, 340, graph)
+    t.kernel("replayed_b", 340, 400, graph)
+    t.launch(250, "alone", 400, 500)
+    t.launch(1500, "late", 1600, 1700)
+    data = report(t, tmp_path)
+    assert {(u.reason, u.kernels, u.kernel_ns) for u in data.unattributed} == {
+        ("no launch record", 1, 20),
+        ("graph replay", 2, 100),
+        ("launched outside any op and layer", 1, 100),
+        ("outside counted steps", 1, 100),
+    }
+    assert data.rows == ()
+    assert sum(u.kernel_ns for u in data.unattributed) == data.totals.kernel_ns == 320
+
+
+def test_a_kernel_in_a_layer_but_outside_any_op_has_a_row_without_an_op(tmp_path):
+    t = TraceMaker()
+    t.step(1, 0, 1000)
+    t.scope("", 10, 500)
+    t.scope("fused", 20, 400)
+    t.launch(100, "triton_kernel", 600, 700)
+    row = report(t, tmp_path).rows[0]
+    assert (row.path, row.op, row.phase, row.kernel_ns, row.bound) == ("fused", None, "forward", 100, "unmodelled")
+    assert "outside any op" in row.unknown
+
+
+def test_two_devices_have_a_window_each(tmp_path):
+    t = TraceMaker()
+    t.step(1, 0, 1000)
+    t.op("aten::relu", 10, 20, shapes=[[10]])
+    t.launch(12, "a", 100, 400, device=0)
+    t.op("aten::relu", 30, 40, shapes=[[10]])
+    t.launch(32, "b", 200, 1200, device=1)
+    data = report(t, tmp_path)
+    # Device 0: 0..1000; device 1: 0..1200.
+    assert data.totals.step_ns == 1000 + 1200
+    assert [(r.device, r.busy_ns, r.host_ns) for r in data.rows] == [(0, 300, 100), (1, 1000, 200)]
+    assert data.totals.host_unowned_ns == 600
+
+
+def test_claims_go_to_the_outermost_modelled_op_and_its_work_counts_once(tmp_path):
+    t = TraceMaker()
+    t.step(1, 0, 1000)
+    t.op("aten::linear", 10, 200, shapes=[[4, 8], [16, 8], [16]])
+    t.op("aten::addmm", 20, 190, shapes=[[16], [4, 8], [8, 16], [], []], types=["float"] * 3 + ["Scalar"] * 2,
+         concrete=["", "", "", "1", "1"])  # fmt: skip
+    t.op("aten::copy_", 30, 50, shapes=[[4, 16], [4, 16], []], types=["float", "float", "Scalar"],
+         concrete=["", "", "False"])  # fmt: skip
+    t.launch(40, "expand_bias", 300, 310)
+    t.launch(100, "gemm", 310, 400)
+    data = report(t, tmp_path)
+    row = data.rows[0]
+    assert len(data.rows) == 1
+    # 4 x 8 by 8 x 16: 512 multiply-adds.
+    assert (row.op, row.calls, row.kernels, row.kernel_ns, row.flops) == ("aten::addmm", 1, 2, 100, 2 * 512)
+
+
+def test_dropping_one_kernel_changes_the_sums_by_exactly_that_kernel(tmp_path):
+    def build(second: bool) -> TraceMaker:
+        t = TraceMaker()
+        t.step(1, 0, 1000)
+        t.op("aten::relu", 10, 20, shapes=[[1000]])
+        t.launch(12, "a", 100, 400)
+        t.op("aten::tanh", 30, 40, shapes=[[1000]])
+        t.launch(32, "b", *((400, 700) if second else (None, None)))
+        return t
+
+    both, one = report(build(True), tmp_path).totals, report(build(False), tmp_path).totals
+    assert both.kernel_ns - one.kernel_ns == 300
+    assert both.flops - one.flops == 1000
+    assert both.kernels - one.kernels == 1
