@@ -1,0 +1,69 @@
+"""The laws that hold for every report, as one check."""
+
+from __future__ import annotations
+
+from torchroof.report.lenses import BY, lines
+from torchroof.report.model import CAUSES, ReportData
+
+ADDITIVE = ("kernels", "kernel_ns", "busy_ns", "host_ns")
+
+
+def check(data: ReportData) -> None:
+    """Both ledgers close to the nanosecond, every sum is the sum of its parts, and nothing unknown is zero."""
+    totals = data.totals
+    assert set(totals.causes) == set(CAUSES)
+    assert sum(totals.causes.values()) == totals.step_ns
+    assert all(ns >= 0 for ns in totals.causes.values())
+    if totals.kernel_ns is None:
+        assert data.rows == () and data.unattributed == ()
+        return
+    _check_kernels(data)
+    _check_rows(data)
+    _check_lenses(data)
+
+
+def _check_kernels(data: ReportData) -> None:
+    totals, rows, rest = data.totals, data.rows, data.unattributed
+    assert sum(r.kernel_ns for r in rows) + sum(u.kernel_ns for u in rest) == totals.kernel_ns
+    assert sum(r.kernels for r in rows) + sum(u.kernels for u in rest) == totals.kernels
+    assert sum(k.kernel_ns for k in data.kernels) == totals.kernel_ns
+    assert sum(k.kernels for k in data.kernels) == totals.kernels
+    host = sum(r.host_ns for r in rows) + sum(u.host_ns for u in rest) + totals.host_unowned_ns
+    assert host == totals.causes["host"]
+    busy = sum(r.busy_ns for r in rows) + sum(u.busy_ns for u in rest) + totals.causes["copy"]
+    idle = sum(totals.causes[c] for c in ("data", "sync", "host"))
+    assert busy == totals.busy_ns == totals.step_ns - idle
+
+
+def _check_rows(data: ReportData) -> None:
+    assert len({(r.device, r.path, r.phase, r.op, r.precision) for r in data.rows}) == len(data.rows)
+    for row in data.rows:
+        assert 0 <= row.busy_ns <= row.kernel_ns
+        assert sum(row.kernel_ns_per_step) == row.kernel_ns and len(row.kernel_ns_per_step) == data.steps
+        assert (row.flops is None) == (row.flops_known_ns == 0) or row.kernel_ns == 0
+        assert (row.floor_ns is None) == (row.headroom_ns is None)
+        if row.floor_ns is not None:
+            assert row.headroom_ns == max(0, row.busy_ns - row.floor_ns) + row.host_ns
+        if row.floor_ns is None or row.flops is None or row.bytes_read is None:
+            assert row.unknown or row.kernel_ns == 0, row
+        if row.flops is not None and row.flops_full is not None:
+            assert row.flops <= row.flops_full
+        if row.bytes_read is not None and row.bytes_written is not None and row.bytes_upper is not None:
+            assert row.bytes_read + row.bytes_written <= row.bytes_upper
+
+
+def _check_lenses(data: ReportData) -> None:
+    for by in BY:
+        whole, top = lines(data, by), lines(data, by, top=3)
+        assert whole.total.kernel_ns == data.totals.kernel_ns
+        assert sum(line.kernel_ns for line in whole.lines) == data.totals.kernel_ns
+        shown = [*top.lines, *([top.rest] if top.rest else [])]
+        for name in ADDITIVE if by != "kernel" else ADDITIVE[:2]:
+            assert sum(getattr(line, name) for line in shown) == getattr(top.total, name)
+            assert getattr(top.total, name) == getattr(whole.total, name)
+        for name in ("flops", "bytes", "floor_ns", "headroom_ns"):
+            known = [getattr(line, name) for line in shown if getattr(line, name) is not None]
+            assert (sum(known) if known else None) == getattr(whole.total, name)
+        if by != "kernel":
+            assert whole.total.flops == data.totals.flops
+            assert whole.total.floor_ns == data.totals.floor_ns

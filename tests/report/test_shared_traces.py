@@ -1,0 +1,129 @@
+"""Every public trace: both ledgers close, and the join agrees with a witness that shares no code with us."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import laws
+import numpy as np
+import pytest
+
+from torchroof.join.attribute import attribute
+from torchroof.join.columns import pick
+from torchroof.report.build import analyse
+from torchroof.trace.reader import read
+from torchroof.trace.table import NONE
+from torchroof.work.standard import STANDARD
+
+TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
+FILES = sorted(path.name.removesuffix(".json.gz") for path in TRACES.glob("*.json.gz")) or ["absent"]
+
+pytestmark = [pytest.mark.shared, pytest.mark.skipif(not TRACES.is_dir(), reason="the public traces are not here")]
+
+
+@cache
+def table_of(name: str):
+    return read(TRACES / f"{name}.json.gz")
+
+
+@cache
+def report_of(name: str):
+    return analyse(table_of(name))
+
+
+@cache
+def expected():
+    return json.loads((TRACES / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_laws_hold(name):
+    laws.check(report_of(name))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_kernels_agree_with_the_witness(name):
+    witness, data = expected()[name], report_of(name)
+    if not witness["kernels"]:
+        assert data.totals.kernels is None or not data.devices[0].ceilings
+        return
+    assert data.totals.kernels == witness["kernels"]
+    assert data.totals.kernel_ns == pytest.approx(witness["kernel_us_sum"] * 1000, abs=2)
+    assert len({k.name for k in data.kernels}) == witness["distinct_kernel_names"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_launches_and_ops_agree_with_the_witness(name):
+    """The innermost op around each launch, counted and timed by an independent script."""
+    witness, table = expected()[name], table_of(name)
+    if not witness["kernels"]:
+        return
+    found = attribute(table, STANDARD.role)
+    kernels, nest = found.kernels, found.nest
+    no_launch = kernels.launch_thread == NONE
+    op = pick(nest.op, kernels.anchor)
+    # The witness takes every event of category cpu_op for an op; to us compiled regions are annotations.
+    region = pick(nest.name, kernels.anchor)
+    regions = [i for i, text in enumerate(table.names) if text.startswith("Torch-Compiled Region")]
+    op = np.where((op == NONE) & np.isin(region, regions), kernels.anchor, op)
+    assert int(no_launch.sum()) == witness["kernels_without_runtime_event"]
+    assert int((op != NONE).sum()) == witness["kernels_joined_to_cpu_op"]
+    assert int(((op == NONE) & ~no_launch).sum()) == witness["kernels_launched_outside_any_cpu_op"]
+    by_op: Counter[str] = Counter()
+    count: Counter[str] = Counter()
+    for position, ns in zip(op.tolist(), kernels.ns.tolist(), strict=True):
+        if position != NONE:
+            by_op[table.names[nest.name[position]]] += ns
+            count[table.names[nest.name[position]]] += 1
+    for text, kernels_of_op, microseconds in witness["top_ops_by_kernel_us"]:
+        assert count[text] == kernels_of_op
+        assert by_op[text] == pytest.approx(microseconds * 1000, abs=2)
+
+
+def test_the_same_model_has_the_same_work_on_two_vendors():
+    """BERT on an H100 and on an MI300X: every op with FLOPs or bytes has the same work in the same layer."""
+    h100, mi300 = (
+        {
+            (r.path, r.phase, r.op, r.precision): (r.calls, r.flops, r.bytes_read, r.bytes_written)
+            for r in report_of(f"tl-{device}-bert-small-202507").rows
+            if r.flops is not None or r.bytes_read is not None
+        }
+        for device in ("h100", "mi300")
+    )
+    assert h100 == mi300
+    assert len(h100) > 40
+
+
+def test_bert_is_owned_and_modelled_whole():
+    data = report_of("tl-h100-bert-small-202507")
+    assert data.totals.layered_ns == data.totals.kernel_ns == 307_197
+    assert data.totals.flops_known_ns == data.totals.bytes_known_ns == 307_197
+    query = [r for r in data.rows if r.op == "aten::addmm" and r.path and r.path.endswith("BertSdpaSelfAttention_0.Linear_0")]
+    # 141 tokens of 512 features into 512: 141 x 512 x 512 multiply-adds.
+    assert [r.flops for r in query] == [2 * 141 * 512 * 512]
+    # bfloat16: bias 512, tokens 141 x 512, weight 512 x 512 read; 141 x 512 written.
+    assert [r.bytes_read for r in query] == [2 * (512 + 141 * 512 + 512 * 512)]
+    assert [r.bytes_written for r in query] == [2 * 141 * 512]
+
+
+def test_a_file_whose_kernels_were_lost_says_so():
+    data = report_of("zoology-nokernels-202310")
+    assert data.totals.kernels is None and data.totals.kernel_ns is None
+    assert "device activity lost" in {n.kind for n in data.notes}
+
+
+def test_graph_replays_are_named_and_owned_by_no_layer():
+    data = report_of("tl-vllm-decode-graph-202603")
+    assert {u.reason: u.kernels for u in data.unattributed}["graph replay"] == 421
+    witness = Counter()
+    for event in json.load(gzip.open(TRACES / "tl-vllm-decode-graph-202603.json.gz"))["traceEvents"]:
+        if event.get("cat") == "kernel":
+            witness[event["name"]] += 1
+    listed = Counter()
+    for kernel in data.kernels:
+        listed[kernel.name] += kernel.kernels
+    assert listed == witness
