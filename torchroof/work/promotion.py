@@ -57,7 +57,10 @@ def dtype_operand(call: OpCall, index: int, default: DType | None) -> DType | No
 
 
 def promoted(a: DType, b: DType) -> DType:
-    """The smallest type that holds both, by torch's table. Raises Unknown for pairs that torch refuses."""
+    """The smallest type that holds both, by torch's table. Raises Unknown for pairs without one.
+
+    Of the pairs that torch refuses (integers with float8) some get a type here; no trace has them.
+    """
     if a == b:
         return a
     low, high = sorted((a, b), key=lambda d: _RANK[d.kind])

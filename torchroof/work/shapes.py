@@ -42,6 +42,14 @@ def replaced(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
     return tuple(size if i == at else n for i, n in enumerate(shape))
 
 
+def sizes(call: OpCall, index: int) -> tuple[int, ...]:
+    """An operand that is a shape, or part of one."""
+    found = call.integers(index)
+    if any(n < 0 for n in found):
+        raise Unknown(f"operand {index} of {call.name} is no shape: {found}")
+    return found
+
+
 def out_operand(call: OpCall, inputs: int) -> TensorSpec | None:
     """The ``out`` tensor of an out variant: a tensor beyond the op's own operands."""
     extra = [v for v in call.operands[inputs:] if isinstance(v, TensorSpec)]

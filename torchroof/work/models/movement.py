@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil, isfinite, prod
 
 from torchroof.tensors import DType, OpCall, TensorSpec, Unknown
 from torchroof.work.algebra import Work
@@ -116,8 +116,8 @@ def _arange(call: OpCall) -> Work:
     numbers = [call.number(i) for i in range(given)]
     start, end = (0, numbers[0]) if given == 1 else numbers[:2]
     step = numbers[2] if given == 3 else 1
-    if not step:
-        raise Unknown(f"{call.name} with step 0")
+    if not step or not isfinite(start + end + step):
+        raise Unknown(f"{call.name} from {start} to {end} by {step}")
     whole = all(isinstance(n, int) for n in numbers)
     return _made(call, ceil((end - start) / step), given, INT64 if whole else FLOAT32)
 

@@ -27,7 +27,8 @@ _PRODUCTS = _aten("""
     linalg_matmul linalg_vecdot kron linalg_norm linalg_matrix_norm linalg_vander
 """)
 _LOSSES = _aten("""
-    cross_entropy_loss nll_loss nll_loss_nd nll_loss2d softmax log_softmax special_softmax special_log_softmax
+    cross_entropy_loss nll_loss nll_loss_nd nll_loss2d softmax log_softmax
+    special_softmax special_log_softmax
     l1_loss kl_div binary_cross_entropy_with_logits poisson_nll_loss hinge_embedding_loss
     margin_ranking_loss triplet_margin_loss cosine_embedding_loss ctc_loss
 """)
@@ -44,8 +45,8 @@ _COPIES = _aten("""
 """)
 _MAKERS = _aten("""
     zeros zeros_like new_zeros ones ones_like new_ones full full_like new_full
-    rand rand_like randn randn_like randint randint_like normal_functional
-   
+    rand rand_like randn randn_like randint randint_like
+
 """)
 _ARITHMETIC = _aten("""
     float_power float_power_ divide divide_ multiply multiply_ subtract subtract_ true_divide true_divide_

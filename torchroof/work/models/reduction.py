@@ -13,7 +13,7 @@ from torchroof.work.algebra import Work
 from torchroof.work.models.pointwise import MODELS as POINTWISE
 from torchroof.work.promotion import BOOL, FLOAT32, INT64, dtype_operand
 from torchroof.work.registry import Formula, Model
-from torchroof.work.shapes import axis, out_operand, reduced, replaced
+from torchroof.work.shapes import axis, out_operand, reduced, replaced, sizes
 
 Typed = Callable[[OpCall, TensorSpec, int], DType | None]
 """The result's type from the call, its input and the place of a ``dtype`` operand (-1: it has none)."""
@@ -105,7 +105,7 @@ def _extremum(call: OpCall) -> Work:
     return Work.of(0, (source,), (TensorSpec(shape, source.dtype), TensorSpec(shape, INT64)))
 
 
-def _optional_dim(typed: Typed, flops: int = 0) -> Formula:
+def _optional_dim(typed: Typed, results: int = 1) -> Formula:
     """``argmax(x, dim, keepdim)``, ``all(x)``, ``all(x, dims, keepdim)``, ``count_nonzero(x, dims)``."""
 
     def formula(call: OpCall) -> Work:
@@ -114,7 +114,7 @@ def _optional_dim(typed: Typed, flops: int = 0) -> Formula:
         dims = () if short else _dims(call, 1)
         keep = call.flag(2, False) if out_operand(call, 2) is None else False
         result = TensorSpec(reduced(source.shape, dims, keep), typed(call, source, -1))
-        return Work.of(flops * source.numel, (source,), (result,))
+        return Work.of(0, (source,), (result,) * results)
 
     return formula
 
@@ -137,7 +137,7 @@ def _scan(flops: int, typed: Typed, *, indices: bool = False) -> Formula:
 
 def _topk(call: OpCall) -> Work:
     source, k, dim = call.tensor(0), call.integer(1), call.integer(2, -1)
-    shape = replaced(source.shape, axis(dim, len(source.shape)), k)
+    shape = replaced(source.shape, axis(dim, len(source.shape)), max(0, k))
     return Work.of(0, (source,), (TensorSpec(shape, source.dtype), TensorSpec(shape, INT64)))
 
 
@@ -154,7 +154,7 @@ def _argsort(call: OpCall) -> Work:
 def _selecting_backward(call: OpCall) -> Work:
     """The gradient of ``max(x, dim)``: (grad, dim, indices, sizes, keepdim) scatters into zeros."""
     grad, indices = call.tensor(0), call.tensor(2)
-    return Work.of(0, (grad, indices), (TensorSpec(call.integers(3), grad.dtype),))
+    return Work.of(0, (grad, indices), (TensorSpec(sizes(call, 3), grad.dtype),))
 
 
 def _bucketize(call: OpCall) -> Work:
@@ -189,6 +189,7 @@ MODELS: tuple[Model, ...] = (
     _model("logsumexp", _logsumexp, f"difference, exp, addition: 3 FLOPs {_PER}"),
     *(_model(n, _extremum, f"{_NONE}, over a dim also int64 indices") for n in ("max", "min")),
     *(_model(n, _optional_dim(_same), _NONE) for n in ("amax", "amin")),
+    _model("aminmax", _optional_dim(_same, results=2), f"{_NONE}s"),
     *(_model(n, _optional_dim(_index), f"{_NONE}, int64") for n in ("argmax", "argmin", "count_nonzero")),
     *(_model(n, _optional_dim(_truth), f"{_NONE}, bool") for n in ("all", "any")),
     *(_model(n, _scan(1, _summed), f"one addition {_PER}") for n in ("cumsum", "cumsum_")),

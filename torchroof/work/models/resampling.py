@@ -7,6 +7,7 @@ from math import prod
 from torchroof.tensors import OpCall, Unknown
 from torchroof.work.algebra import Work
 from torchroof.work.registry import Formula, Model
+from torchroof.work.shapes import sizes
 
 
 def _padded(call: OpCall) -> Work:
@@ -14,12 +15,12 @@ def _padded(call: OpCall) -> Work:
     source, pad = call.tensor(0), call.integers(1)
     if len(pad) % 2 or len(pad) > 2 * len(source.shape):
         raise Unknown(f"padding {pad} does not fit {source}")
-    sizes, kept = list(source.shape), list(source.shape)
+    padded, kept = list(source.shape), list(source.shape)
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]
-        sizes[-1 - i] = max(0, sizes[-1 - i] + before + after)
+        padded[-1 - i] = max(0, padded[-1 - i] + before + after)
         kept[-1 - i] = max(0, kept[-1 - i] + min(0, before) + min(0, after))
-    return Work.of(0, (source.dense((min(prod(kept), source.stored_elements),)),), (source.dense(sizes),))
+    return Work.of(0, (source.dense((min(prod(kept), source.stored_elements),)),), (source.dense(padded),))
 
 
 def _padded_backward(call: OpCall) -> Work:
@@ -42,11 +43,13 @@ def _upsampled(flops: int) -> Formula:
     def formula(call: OpCall) -> Work:
         source = call.tensor(0)
         batch, spatial = source.shape[:2], source.shape[2:]
-        sizes = call.operands[1] if len(call.operands) > 1 else None
-        if not isinstance(sizes, tuple) and not isinstance(sizes, int):
+        given = call.operands[1] if len(call.operands) > 1 else None
+        if not isinstance(given, tuple | int):
             wanted = tuple(int(n * f) for n, f in zip(spatial, _factors(call, len(spatial)), strict=True))
         else:
-            wanted = call.integers(1)
+            wanted = sizes(call, 1)
+        if len(wanted) != len(spatial):
+            raise Unknown(f"{call.name} of {source} to {wanted}")
         result = source.dense((*batch, *wanted))
         return Work.of(flops * result.numel, (source,), (result,))
 
@@ -58,13 +61,13 @@ def _upsampled_backward(flops: int) -> Formula:
 
     def formula(call: OpCall) -> Work:
         grad = call.tensor(0)
-        return Work.of(flops * grad.numel, (grad,), (grad.dense(call.integers(2)),))
+        return Work.of(flops * grad.numel, (grad,), (grad.dense(sizes(call, 2)),))
 
     return formula
 
 
 def _pair(call: OpCall, index: int) -> tuple[int, int]:
-    values = call.integers(index)
+    values = sizes(call, index)
     if len(values) not in (1, 2):
         raise Unknown(f"operand {index} of {call.name} is not a pair")
     return values[0], values[-1]
@@ -95,7 +98,7 @@ def _col2im(call: OpCall) -> Work:
 def _unfold_backward(call: OpCall) -> Work:
     """(grad, sizes of the input, …): overlapping windows are added up."""
     grad = call.tensor(0)
-    return Work.of(grad.numel, (grad,), (grad.dense(call.integers(1)),))
+    return Work.of(grad.numel, (grad,), (grad.dense(sizes(call, 1)),))
 
 
 _UPSAMPLE = {

@@ -45,7 +45,6 @@ def _nll_backward(call: OpCall) -> Work:
     return Work.of(n, reads, [source.dense()])
 
 
-
 def _loss(flops: int, reduction_at: int, weight_at: int | None = None) -> Formula:
     """A loss of (self, target) with so many FLOPs per element, one more where it is summed."""
 
@@ -102,9 +101,7 @@ MODELS: tuple[Model, ...] = (
     _model("huber_loss", _loss(4, 2), f"difference, square, scale, offset: 4 {_SUMMED}"),
     _model("huber_loss_backward", _loss_backward(3), f"difference and two products: 3 {_BACK}"),
     _model("soft_margin_loss", _loss(4, 2), f"product, negation, exp, log1p: 4 {_SUMMED}"),
-    _model(
-        "binary_cross_entropy", _loss(8, 3, 2), f"2 logs, 2 differences, 2 products, sum, sign: 8 {_SUMMED}"
-    ),
+    _model("binary_cross_entropy", _loss(8, 3, 2), f"2 logs, 2 differences, 2 products, sum, sign: 8 {_SUMMED}"),
     _model(
         "binary_cross_entropy_backward",
         _loss_backward(5, 3),
