@@ -88,7 +88,7 @@ class profile:
     def __enter__(self) -> profile:
         if self._entered:
             raise CaptureError("this profile has been entered before; make a new one for each block")
-        _require_torch()
+        require_torch()
         _refuse_nesting()
         settings = self._settings()
         from torchroof.capture.recorder import Recording
@@ -253,7 +253,8 @@ class profile:
         return analyze(trace, device=self._device, ceilings=self._ceilings)
 
 
-def _require_torch() -> None:
+def require_torch() -> None:
+    """Raises TorchMissing where torch cannot be imported."""
     try:
         import torch  # noqa: F401
     except ImportError as why:

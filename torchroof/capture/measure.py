@@ -7,9 +7,10 @@ default device and element type play no part and are not touched.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -22,6 +23,8 @@ from torchroof.device.roof import Ceiling
 BUDGET_S = 3.0
 _PRODUCT_S = 0.4
 """A dtype whose product of 1024 cubed would take longer is left out."""
+_SHORT_S = 0.06
+"""Products shorter than this: of many short runs one is likely undisturbed."""
 _MATRIX_PIPE = 1.5
 """A narrow type that is so many times as quick as float32 has a pipe of its own."""
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -61,26 +64,27 @@ def cache_key() -> str:
 
 
 def measure(budget_s: float = BUDGET_S) -> Measured:
-    """Measures in at most ``budget_s`` seconds, each part when there is time for it."""
+    """Measures in at most about ``budget_s`` seconds, what matters most first, each part if time is left."""
     end = time.perf_counter() + budget_s
-    missing: list[str] = []
+    generator = torch.Generator(device="cpu").manual_seed(0)
+    parts: dict[str, Callable[[], Iterable[Ceiling]]] = {
+        "main memory": lambda: _bandwidths(end),
+        "launch floor": lambda: _launch_floor(end),
+        **{f"products in {_name(d)}": partial(_product, d, generator, end) for d in _DTYPES},
+    }
     found: list[Ceiling] = []
-    parts: tuple[tuple[str, Callable[[float], Iterator[Ceiling]]], ...] = (
-        ("the launch floor", _launch_floor),
-        ("bandwidths", _bandwidths),
-        ("matrix products", _products),
-    )
+    missing: list[str] = []
     with torch.no_grad(), torch.autocast("cpu", enabled=False):
-        for name, part in parts:
+        for name in sorted(parts, key=lambda n: n != f"products in {_name(torch.float32)}"):
             if time.perf_counter() > end:
                 missing.append(name)
                 continue
             try:
-                found.extend(part(end))
+                found.extend(parts[name]())
             except (RuntimeError, MemoryError) as why:
-                missing.append(f"{name} ({str(why).splitlines()[0] if str(why) else type(why).__name__})")
-    notes = (f"ceilings not measured on this CPU: {', '.join(missing)}",) if missing else ()
-    return Measured(tuple(found), notes)
+                missing.append(f"{name} ({(str(why) or type(why).__name__).splitlines()[0]})")
+    notes = (f"not measured on this CPU, for lack of time: {', '.join(missing)}",) if missing else ()
+    return Measured(_with_pipes(found), notes)
 
 
 def _measured(kind: str, value: float, unit: str, source: str, **which: object) -> Ceiling:
@@ -114,32 +118,35 @@ def _launch_floor(end: float) -> Iterator[Ceiling]:
     yield _measured("launch", median(taken), "s", f"torch add of one element, median of {len(taken)}")
 
 
-def _products(end: float) -> Iterator[Ceiling]:
-    generator = torch.Generator(device="cpu").manual_seed(0)
-    float32_rate: float | None = None
-    for dtype in _DTYPES:
-        found = _product(dtype, generator, end)
-        if found is None:
-            continue
-        rate, source = found
-        name = str(dtype).removeprefix("torch.")
-        narrow = dtype.itemsize < 4 and float32_rate is not None
-        pipe = "matrix" if narrow and rate > _MATRIX_PIPE * (float32_rate or 0.0) else "vector"
-        float32_rate = rate if dtype is torch.float32 else float32_rate
-        yield _measured("compute", rate, "FLOP/s", source, precision=name, pipe=pipe)
+def _product(dtype: torch.dtype, generator: torch.Generator, end: float) -> list[Ceiling]:
+    """FLOP/s of the product of two normal random square matrices; nothing where it would take too long."""
+    try_out = _product_of(256, dtype, generator)
+    small = min(_times(try_out, 20, 0.05, end))
+    if small * (1024 / 256) ** 3 > _PRODUCT_S:  # slow, or disturbed: look again before leaving it out
+        small = min(small, *_times(try_out, 20, 0.15, end))
+    size = next((n for n in (2048, 1536) if small * (n / 256) ** 3 <= _SHORT_S), 1024)
+    if small * (size / 256) ** 3 > _PRODUCT_S:
+        return []
+    taken = _times(_product_of(size, dtype, generator), 30, 0.3, end)
+    source = f"torch mm of {size}x{size}, best of {len(taken)}"
+    rate = 2 * size**3 / min(taken)
+    return [_measured("compute", rate, "FLOP/s", source, precision=_name(dtype), pipe="vector")]
 
 
-def _product(dtype: torch.dtype, generator: torch.Generator, end: float) -> tuple[float, str] | None:
-    """FLOP/s of the product of two normal random square matrices; None where it would take too long."""
-    if time.perf_counter() > end:
-        return None
-    small = min(_times(_product_of(256, dtype, generator), 3, 0.05, end))
-    size = next((n for n in (2048, 1536, 1024) if small * (n / 256) ** 3 <= _PRODUCT_S / 4), 1024)
-    expected = small * (size / 256) ** 3
-    if expected > _PRODUCT_S or time.perf_counter() + 2 * expected > end:
-        return None
-    taken = _times(_product_of(size, dtype, generator), 9, _PRODUCT_S, end)
-    return 2 * size**3 / min(taken), f"torch mm of {size}x{size}, best of {len(taken)}"
+def _with_pipes(found: list[Ceiling]) -> tuple[Ceiling, ...]:
+    """A narrow type that is clearly quicker than float32 has a pipe of its own."""
+    plain = next((c.value for c in found if c.precision == _name(torch.float32)), None)
+    narrow = {_name(d) for d in _DTYPES if d.itemsize < 4}
+    return tuple(
+        replace(c, pipe="matrix")
+        if plain is not None and c.precision in narrow and c.value > _MATRIX_PIPE * plain
+        else c
+        for c in found
+    )
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _product_of(size: int, dtype: torch.dtype, generator: torch.Generator) -> Callable[[], object]:
@@ -168,7 +175,7 @@ def _copy(level: str, working_set: int, capacity: int | None, end: float) -> Cei
     elements = working_set // 2 // 4
     source = torch.full((elements,), 1.0, dtype=torch.float32, device="cpu")
     target = torch.full_like(source, 2.0)
-    taken = _times(lambda: target.copy_(source), 400, 0.25, end)
+    taken = _times(lambda: target.copy_(source), 400, 0.2, end)
     words = f"torch copy_ of {_size(elements * 4)}, best of {len(taken)}"
     rate = 2 * elements * 4 / min(taken)
     return _measured("bandwidth", rate, "byte/s", words, level=level, capacity_bytes=capacity)

@@ -1,0 +1,89 @@
+"""`torchroof demo`: trains a small network for a few steps and prints its table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+
+from torchroof.cli import exit_codes
+from torchroof.errors import OptionError
+from torchroof.profiling import profile, require_torch, schedule
+
+NAME = "demo"
+HELP = "train a small network here and print its table"
+_DEVICES = ("cpu", "cuda", "xpu")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--steps", type=_count, metavar="N", help="steps that count, after one to warm up (default: 3)")
+    add("--batch-size", type=_count, metavar="N", help="images in a batch (default: 8)")
+    add("--device", choices=_DEVICES, help="default: the best that torch can use here; cuda is ROCm's, too")
+    add("--logdir", metavar="DIR", help="also write trace, report and TensorBoard scalars there")
+    add("--format", choices=("table", "json"), default="table", help="default: table")
+
+
+def run(args: argparse.Namespace) -> int:
+    # This process is ours alone: without this torch writes two lines per window to stderr.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "9")
+    require_torch()
+    prof = _train(args)
+    report = prof.report
+    if args.format == "json":
+        print(report.to_json())
+    else:
+        _print_table(report)
+    notes = [*prof.notes] if args.format == "table" else [*prof.notes, *(n.text for n in report.data.notes)]
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    return exit_codes.DONE
+
+
+def _train(args: argparse.Namespace) -> profile:
+    import torch
+
+    from torchroof.workloads.lesson import Lesson, Sizes, make_batch, train_step
+
+    standard = Sizes.standard()
+    sizes = replace(
+        standard,
+        batch_size=args.batch_size or standard.batch_size,
+        steps=args.steps or standard.steps,
+    )
+    device = _device(args.device)
+    torch.manual_seed(0)
+    network = Lesson(sizes).to(device)
+    optimizer = torch.optim.Adam(network.parameters(), lr=sizes.learning_rate)
+    images, classes = make_batch(sizes, device, torch.Generator().manual_seed(0))
+    train_step(network, optimizer, images, classes)
+    plan = schedule(warmup=1, active=sizes.steps)
+    with profile(network, schedule=plan, logdir=args.logdir) as prof:
+        for _ in range(1 + sizes.steps):
+            train_step(network, optimizer, images, classes)
+            prof.step()
+    return prof
+
+
+def _device(wanted: str | None) -> str:
+    from torchroof.capture.torch_private import device_type
+
+    best = device_type()
+    if wanted in (None, "cpu", best):
+        return wanted or best
+    raise OptionError(f"torch can use no {wanted} device here; leave --device out to use {best}")
+
+
+def _print_table(report: object) -> None:
+    from rich.console import Console
+
+    from torchroof.views.terminal import screen_width
+
+    Console(width=screen_width(), highlight=False).print(report)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number over 0")
+    return int(text)
