@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import prod
+from math import isfinite, prod
 
 from torchroof.errors import OperandError
 
@@ -206,7 +206,12 @@ class OpCall:
         raise Unknown(f"operand {index} of {self.name} is not a known number")
 
     def integer(self, index: int, default: int | None = None) -> int:
-        return int(self.number(index, default))
+        return self._whole(index, self.number(index, default))
+
+    def _whole(self, index: int, value: Operand) -> int:
+        if isinstance(value, bool | int | float) and isfinite(value):
+            return int(value)
+        raise Unknown(f"operand {index} of {self.name} is not a known integer")
 
     def flag(self, index: int, default: bool | None = None) -> bool:
         return bool(self.number(index, default))
@@ -217,7 +222,7 @@ class OpCall:
         if isinstance(value, bool | int):
             return (int(value),)
         if isinstance(value, tuple) and not any(isinstance(v, TensorSpec) for v in value):
-            return tuple(int(v) for v in value)  # type: ignore[arg-type]
+            return tuple(self._whole(index, v) for v in value)
         if value is None and default is not None and self.scalars_known:
             return default
         raise Unknown(f"operand {index} of {self.name} is not a known list of integers")

@@ -49,7 +49,7 @@ def test_lists_by_hand():
 
 def test_a_list_counts_as_its_tensors_one_by_one():
     for op, model in SINGLE.items():
-        own = WORK.get(f"_foreach_{op}" if not op.endswith("_") else f"_foreach_{op}")
+        own = WORK.get(f"_foreach_{op}")
         if own is None:
             continue
         arguments = 3 if op.startswith(("lerp", "addc")) else 2 if op.strip("_") in BINARY else 1

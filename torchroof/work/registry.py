@@ -76,8 +76,10 @@ class Registry:
         except Unknown as why:
             return Priced(Work.unknown(), model.family, str(why))
         reason = None
-        if work.flops is None or work.bytes_moved is None:
+        if work.bytes_moved is None:
             reason = f"element type of a tensor of {call.name} is not recorded"
+        elif work.flops is None:
+            reason = f"the FLOPs of {call.name} cannot be told from its operands"
         return Priced(work, model.family, reason)
 
     def extended(
