@@ -32,7 +32,7 @@ _KEY_WIDTH = 4096
 _BETWEEN = re.compile(rb"\}\s*(,)\s*(?=\{)")
 _LAST = re.compile(rb"\}\s*\]")
 _AT_BYTE = re.compile(r" \(byte (\d+)\)")
-_BARE_WORD = re.compile(rb"-?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+_BARE_WORD = re.compile(rb"(?<=[\s:,\[])-?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
 REPORT_SCHEMA = "torchroof.report/"
 
 Events = TypeVar("Events")
@@ -219,7 +219,7 @@ class Container:
             self._refuse_malformed(fault, self._text, at - 1)
 
     def _up_to_end(self, decode: Callable[[bytes], Events], text: bytes, at: int) -> Piece[Events]:
-        end = text.rindex(b"]", 0, at) + 1
+        end = text.rindex(b"]", 0, at - 1) + 1  # msgspec names the byte behind the first that trails
         return text[:end], decode(text[:end]), end - 1, True
 
     # the rest
@@ -239,20 +239,18 @@ class Container:
         assert isinstance(value, dict)
         return value
 
-    def _refuse_malformed(
-        self, fault: Exception, text: bytes, at: int, before: int | None = None
-    ) -> NoReturn:
+    def _refuse_malformed(self, fault: Exception, text: bytes, at: int, before: int | None = None) -> NoReturn:
         """Says what is wrong with the text at a place. A tolerant second reading would begin here."""
         if "truncated" in str(fault):
             raise TruncatedTrace(
                 f"{self._source}: the file ends in the middle of the trace; copy or record it again"
             ) from None
-        place = max(0, (self._before if before is None else before) + at)
-        word = _BARE_WORD.match(text, max(at, 0)) or _BARE_WORD.match(text, max(at - 1, 0))
+        word = _BARE_WORD.search(text, max(0, at - 6), at + 10)  # the decoder stops inside the word or before it
         if word:
-            what = f"the bare word {word.group().decode()}, which JSON does not have"
+            at, what = word.start(), f"the bare word {word.group().decode()}, which JSON does not have"
         else:
             what = _AT_BYTE.sub("", str(fault)).removeprefix("JSON is malformed: ")
+        place = max(0, (self._before if before is None else before) + at)
         where = f"{self._source}: not valid JSON at byte {place}"
         raise NotATrace(f"{where}: {what}; record the trace again") from None
 

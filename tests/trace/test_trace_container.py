@@ -1,0 +1,220 @@
+"""Where the list of events lies in a file, and what is said of a file that is no trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from torchroof.errors import NotATrace, TraceError, TruncatedTrace
+from torchroof.trace import container
+from torchroof.trace.container import Container
+from torchroof.trace.events import EventDecoder
+from torchroof.trace.reader import read
+
+# Names that look like the end of an event, of the list, of the file, or like its key.
+nasty = st.lists(
+    st.sampled_from(["},{", "} , {", '"', "\\", "}]", "]}", "[", "\n", "\\u0022", '"traceEvents":[', "µ", "a", "🔥"])
+).map("".join)
+values = st.one_of(nasty, st.integers(), st.none(), st.lists(st.dictionaries(nasty, nasty, max_size=2), max_size=3))
+event = st.fixed_dictionaries(
+    {
+        "ph": st.just("X"),
+        "cat": st.sampled_from(["cpu_op", "kernel", "user_annotation", "cuda_runtime"]),
+        "name": nasty,
+        "pid": st.just(1),
+        "tid": st.sampled_from([7, 8]),
+        "ts": st.integers(0, 99),
+        "dur": st.integers(0, 9),
+    },
+    optional={"args": st.dictionaries(st.sampled_from(["Call stack", "correlation", "other"]), values)},
+)
+others = st.dictionaries(nasty.filter(lambda key: key != "traceEvents"), values, max_size=3)
+
+
+def pieces(text: bytes, size: int) -> Iterator[bytes]:
+    return (text[i : i + size] for i in range(0, len(text), size))
+
+
+def decoded(text: bytes, chunk_bytes: int, block: int) -> tuple[list[Any], dict[str, Any], int]:
+    """All events as plain data, the metadata, and the number of pieces."""
+    made = Container(pieces(text, block), "made", chunk_bytes)
+    parts = [msgspec.to_builtins(events) for _, events in made.events(msgspec.json.decode)]
+    return [e for part in parts for e in part], made.metadata, len(parts)
+
+
+@given(
+    st.lists(event, max_size=8), others, others, st.sampled_from([None, 0, 2]), st.integers(1, 80), st.integers(1, 300)
+)
+def test_the_pieces_hold_all_events_wherever_the_text_is_cut(
+    events: list[Any], before: dict[str, Any], after: dict[str, Any], indent: int | None, chunk: int, block: int
+) -> None:
+    after = {key: value for key, value in after.items() if key not in before}
+    text = json.dumps({**before, "traceEvents": events, **after}, indent=indent, ensure_ascii=False).encode()
+    got, metadata, _ = decoded(text, chunk, block)
+    assert got == events
+    assert metadata == {**before, **after}
+
+
+@given(st.lists(event, max_size=8), st.integers(1, 80))
+def test_a_bare_list_is_a_trace_without_metadata(events: list[Any], chunk: int) -> None:
+    got, metadata, _ = decoded(json.dumps(events).encode(), chunk, 64)
+    assert got == events
+    assert metadata == {}
+
+
+def test_a_long_list_is_taken_in_many_pieces() -> None:
+    events = [{"name": f"op {i}"} for i in range(1000)]
+    got, metadata, count = decoded(json.dumps({"traceEvents": events, "x": 1}).encode(), 100, 64)
+    assert got == events
+    assert metadata == {"x": 1}
+    assert count > 100
+
+
+@given(st.lists(event, max_size=12), st.integers(1, 200))
+def test_the_table_does_not_depend_on_the_size_of_chunks(
+    tmp_path_factory: pytest.TempPathFactory, events: list[Any], chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("trace", numbered=True) / "made.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    small, large = (dataclasses.asdict(read(path, chunk_bytes=size)) for size in (chunk, 10**6))
+    for part in ("host", "device", "flows"):
+        assert all(np.array_equal(small[part][key], large[part][key]) for key in large[part])
+    assert all(small[key] == large[key] for key in ("names", "threads", "signatures", "metadata", "notes", "events"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"note": "\\"traceEvents\\": [", "traceEvents": []}',
+        '{"inner": {"traceEvents": [{"name": "not this"}]}, "traceEvents": []}',
+        '{"list": ["traceEvents"], "traceEvents" :\n [ ] }',
+        '{"traceEvents": [], "after": [{"a": 1}, {"b": [{}]}]}',
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 10**6])
+def test_only_the_outermost_list_is_the_list(text: str, chunk: int) -> None:
+    got, metadata, _ = decoded(text.encode(), chunk, 7)
+    wanted = json.loads(text)
+    assert got == wanted.pop("traceEvents")
+    assert metadata == wanted
+
+
+def test_gzip_is_told_by_content_and_may_have_several_members(tmp_path: Path) -> None:
+    text = b'{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2}],"a":1}'
+    path = tmp_path / "named.json"
+    path.write_bytes(gzip.compress(text[:40]) + gzip.compress(text[40:]))
+    assert len(read(path).device) == 1
+    path.write_bytes(gzip.compress(text) + b"\0" * 512)
+    assert read(path).metadata == {"a": 1}
+    plain = tmp_path / "named.json.gz"
+    plain.write_bytes(text)
+    assert len(read(os.fspath(plain)).device) == 1
+
+
+def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container, "INFLATED_LIMIT", 1 << 20)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents":[' + b" " * (3 << 20)))
+    with pytest.raises(TraceError, match=r"bomb\.json\.gz inflates to more than 0\.000976562 GiB"):
+        read(path)
+
+
+ONE = '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2}'
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("", TraceError, "is empty"),
+        (" \n", NotATrace, "nothing but blanks"),
+        ("hello", NotATrace, "is not JSON"),
+        (b"\x1f\x8b" + b"garbage" * 9, NotATrace, "the gzip data are damaged"),
+        ("{}", NotATrace, "it has no traceEvents"),
+        ('{"traceEvents": null}', NotATrace, "its traceEvents is no list"),
+        ('{"schema": "torchroof.report/1", "rows": []}', NotATrace, "this is a torchroof report; use torchroof.load"),
+        ('{"traceEvents": [' + ONE, TruncatedTrace, "ends in the middle"),
+        ('{"traceEvents": [' + ONE + ",", TruncatedTrace, "ends in the middle"),
+        ('{"traceEvents": [' + ONE[:40], TruncatedTrace, "ends in the middle"),
+        ('{"traceEvents": [' + ONE + "]", TruncatedTrace, "ends in the middle"),
+        ('{"traceEvents": [' + ONE + '],"a":', TruncatedTrace, "ends in the middle"),
+        ('{"schemaVersion": 1, "dev', TruncatedTrace, "ends in the middle"),
+        ("[" + ONE, TruncatedTrace, "ends in the middle"),
+        ("[" + ONE + "]]", NotATrace, "text follows the list"),
+        ('{"traceEvents": []]}', NotATrace, "not valid JSON"),
+        ("[" + ONE + "] more", NotATrace, "text follows the list"),
+        ('{"traceEvents": [' + ONE.replace('"dur":2', '"dur":NaN') + "]}", NotATrace, "byte 82: the bare word NaN"),
+        ('{"traceEvents": [' + ONE.replace('"dur":2', '"dur":-inf') + "]}", NotATrace, "the bare word -?inf"),
+        ('{"traceEvents": [' + ONE + '], "a": nan}', NotATrace, "byte 92: the bare word nan"),
+        ('{"a": Infinity, "traceEvents": []}', NotATrace, "byte 6: the bare word Infinity"),
+        ('{"traceEvents": [' + ONE + ",]}", NotATrace, "trailing comma"),
+        ('{"traceEvents": [' + ONE.replace('"k"', '"C:\\q"') + "]}", NotATrace, "invalid escape"),
+        (b'{"traceEvents": [{"name":"\xff\xfe"}]}', NotATrace, "UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 10**6])
+def test_a_file_that_is_no_whole_trace(
+    read_text: Any, text: str | bytes, kind: type[TraceError], words: str, chunk: int
+) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        read_text(text, chunk_bytes=chunk)
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith("made.json") and "\n" not in str(caught.value)
+
+
+def test_a_malformed_event_is_refused_at_once_and_at_its_place(tmp_path: Path) -> None:
+    # The fault lies in event 100 of 3000: nothing behind it may be decoded.
+    events = [ONE] * 3000
+    events[100] = ONE.replace('"dur":2', '"dur":nan')
+    text = '{"traceEvents":[' + ",".join(events) + "]}"
+    taken = []
+
+    def counted() -> Iterator[bytes]:
+        for piece in pieces(text.encode(), 1000):
+            taken.append(piece)
+            yield piece
+
+    with pytest.raises(NotATrace, match=f"byte {text.index('nan')}: the bare word nan"):
+        for _ in Container(counted(), "made", 500).events(EventDecoder().decode):
+            pass
+    assert len(taken) < 20
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"absent\.json: no such file"):
+        read(tmp_path / "absent.json")
+    with pytest.raises(TraceError, match="is a folder"):
+        read(tmp_path)
+    with pytest.raises(TraceError, match="cannot be opened"):
+        read("a\0b")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission(tmp_path: Path) -> None:
+    path = tmp_path / "closed.json"
+    path.write_text("[]")
+    path.chmod(0)
+    with pytest.raises(TraceError, match="no permission"):
+        read(path)
+
+
+def test_a_decoder_that_changed_its_messages_would_be_noticed() -> None:
+    # The cutting relies on how msgspec words three faults.
+    for text, words in (
+        (b"[1", "Input data was truncated"),
+        (b"[{}] 2", "trailing characters (byte 6)"),
+        (b'[{"a":{}]', "(byte 8)"),
+    ):
+        with pytest.raises(msgspec.DecodeError) as caught:
+            msgspec.json.decode(text)
+        assert words in str(caught.value)
