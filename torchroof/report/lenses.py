@@ -8,10 +8,13 @@ from typing import Any
 import msgspec
 
 from torchroof.errors import OptionError
+from torchroof.join.kernels import REASON_TEXTS, Reason
 from torchroof.report.model import Layer, ReportData, Row, Tensor, Unattributed
 
 BY = ("layer", "op", "phase", "kernel")
 SORT = ("headroom", "time", "flops")
+
+OUTSIDE_STEPS = REASON_TEXTS[Reason.OUTSIDE_STEPS]
 
 PARTIAL = 0.99
 """Rates that cover less than this share of a line's kernel time are marked as partial."""
@@ -70,6 +73,8 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
     rest: Line | None
     total: Line
+    apart: tuple[Line, ...] = ()
+    """What lies outside the counted steps, and so is in no mean per step and not in the total."""
 
 
 def lines(data: ReportData, by: str = "layer", sort: str = "headroom", top: int | None = None) -> Lines:
@@ -84,6 +89,7 @@ def lines(data: ReportData, by: str = "layer", sort: str = "headroom", top: int 
     if top is not None and top < 1:
         raise OptionError(f"cannot show the top {top}; give a number of at least 1")
     found = _kernel_lines(data) if by == "kernel" else _row_lines(data, by)
+    apart = [] if by == "kernel" else [_unattributed_line(u) for u in data.unattributed if u.reason == OUTSIDE_STEPS]
     found.sort(key=_ORDER[sort])
     shown = found if top is None else found[:top]
     hidden = found[len(shown) :]
@@ -95,6 +101,7 @@ def lines(data: ReportData, by: str = "layer", sort: str = "headroom", top: int 
         lines=tuple(shown),
         rest=_sum(f"({len(hidden)} more)", hidden) if hidden else None,
         total=_sum("total", found),
+        apart=tuple(apart),
     )
 
 
@@ -121,7 +128,7 @@ def _row_lines(data: ReportData, by: str) -> list[Line]:
         path = rows[0].path if by == "layer" else None
         layer = layers.get(path) if path is not None else None
         found.append(line_of(label, rows, layer))
-    return found + [_unattributed_line(u) for u in data.unattributed]
+    return found + [_unattributed_line(u) for u in data.unattributed if u.reason != OUTSIDE_STEPS]
 
 
 _NO_LAYER = {

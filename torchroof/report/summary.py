@@ -173,7 +173,7 @@ def _worst(data: ReportData) -> str | None:
     kind = f" ({line.type})" if line.type else ""
     return (
         f"{line.label}{kind} could give back up to {units.duration(won)} of each step ({share}): "
-        f"it is {_phrase(line)}."
+        f"{_phrase(line)}."
     )
 
 
