@@ -153,9 +153,7 @@ class Columns:
                 thread = self.threads[event.pid, event.tid]
                 self.flow_ends[event.ph].append((event.id, thread, int(flow_ns[i])))
 
-    def _sorted_out(
-        self, events: list[Event]
-    ) -> tuple[list[Event], list[int], list[Event], list[int], list[Event]]:
+    def _sorted_out(self, events: list[Event]) -> tuple[list[Event], list[int], list[Event], list[int], list[Event]]:
         """Host events with their codes, device events with theirs, and the ends of forward-backward flows."""
         host: list[Event] = []
         device: list[Event] = []
@@ -195,9 +193,7 @@ class Columns:
         column["module_id"].add(integers([a.module_id for a in args]))
         column["signature"].add(
             [
-                NONE
-                if a.types is ABSENT and a.dims is ABSENT and a.old_dims is ABSENT
-                else self._signature(c, e, a)
+                NONE if a.types is ABSENT and a.dims is ABSENT and a.old_dims is ABSENT else self._signature(c, e, a)
                 for c, e, a in zip(code.tolist(), events, args, strict=True)
             ]
         )
@@ -220,9 +216,7 @@ class Columns:
         column["blocks"].add([_blocks(a.grid) for a in args])
         self._add_keys(column, args, np.arange(len(args)), len(args))
 
-    def _add_keys(
-        self, column: dict[str, Column], args: list[Args], at: NDArray[np.intp], count: int
-    ) -> None:
+    def _add_keys(self, column: dict[str, Column], args: list[Args], at: NDArray[np.intp], count: int) -> None:
         """The join keys of the events at some places of the chunk; NONE for its others."""
         correlation = np.full(count, NONE, dtype=np.int64)
         correlation[at] = _numbers(self.correlations, [a.correlation for a in args])

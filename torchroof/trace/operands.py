@@ -25,8 +25,7 @@ def op_call(name: str, lists: Lists) -> OpCall:
     dims, types, strides, concrete = (_entries(text) for text in lists)
     count = max(map(len, (dims, types, strides, concrete)))
     operands = tuple(
-        _operand(_at(types, i, ""), _at(dims, i, []), _at(strides, i, None), _at(concrete, i, ""))
-        for i in range(count)
+        _operand(_at(types, i, ""), _at(dims, i, []), _at(strides, i, None), _at(concrete, i, "")) for i in range(count)
     )
     return OpCall(name, operands, scalars_known=bool(lists[3]) or not count)
 

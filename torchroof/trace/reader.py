@@ -144,9 +144,7 @@ def _flows(columns: Columns, notes: list[Note]) -> Flows:
     for key, thread, ns in columns.flow_ends["s"]:
         starts[str(key)].append((thread, ns))
     pairs = [
-        (*starts[str(key)].popleft(), thread, ns)
-        for key, thread, ns in columns.flow_ends["f"]
-        if starts.get(str(key))
+        (*starts[str(key)].popleft(), thread, ns) for key, thread, ns in columns.flow_ends["f"] if starts.get(str(key))
     ]
     unmatched = sum(map(len, columns.flow_ends.values())) - 2 * len(pairs)
     if unmatched:

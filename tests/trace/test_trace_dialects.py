@@ -1,0 +1,147 @@
+"""Names and categories of all years."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchroof.tensors import DTYPES
+from torchroof.trace import dialects
+from torchroof.trace.table import HostKind
+
+OP, SCOPE, MODULE, ANNOTATION, LAUNCH = HostKind
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "found"),
+    [
+        (OP, "aten::mm", (OP, "aten::mm")),
+        (OP, "CompiledFunctionBackward", (OP, "CompiledFunctionBackward")),
+        (OP, "CompiledFunction", (OP, "CompiledFunction")),
+        (OP, "torchroof: encoder.layer.0", (SCOPE, "encoder.layer.0")),
+        (OP, "torchroof: ", (SCOPE, "")),
+        (ANNOTATION, "torchroof: fc", (SCOPE, "fc")),
+        (OP, "ProfilerStep#3", (ANNOTATION, "ProfilerStep#3")),
+        (OP, "Optimizer.step#SGD.step", (ANNOTATION, "Optimizer.step#SGD.step")),
+        (OP, "enumerate(DataLoader)#_X.__next__", (ANNOTATION, "enumerate(DataLoader)#_X.__next__")),
+        (OP, "Torch-Compiled Region: 0/0", (ANNOTATION, "Torch-Compiled Region: 0/0")),
+        (OP, "## Call CompiledFxGraph f00 ##", (ANNOTATION, "## Call CompiledFxGraph f00 ##")),
+        (OP, "TorchDynamo Cache Lookup", (ANNOTATION, "TorchDynamo Cache Lookup")),
+        (ANNOTATION, "aten::mm", (ANNOTATION, "aten::mm")),
+        (MODULE, "nn.Module: Linear_0", (MODULE, "nn.Module: Linear_0")),
+        (MODULE, "torch/nn/modules/module.py(1): _call_impl", None),
+        (LAUNCH, "cudaLaunchKernel", (LAUNCH, "cudaLaunchKernel")),
+    ],
+)
+def test_host_events(category: HostKind, name: str, found: tuple[HostKind, str] | None) -> None:
+    assert dialects.host_kind(category, name) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "is_node"),
+    [
+        ("autograd::engine::evaluate_function: AddmmBackward0", True),
+        ("AddmmBackward0", True),
+        ("MmBackward", True),
+        ("MeanBackward12", True),
+        ("CompiledFunctionBackward", True),
+        ("torch::autograd::AccumulateGrad", True),
+        ("torch::autograd::CppNode<fbgemm_gpu::Lookup>", True),
+        ("All2All_Pooled_WaitBackward", True),
+        ("aten::convolution_backward", False),
+        ("aten::_softmax_backward_data", False),
+        ("aten::mm", False),
+        ("BackwardHook", False),
+    ],
+)
+def test_autograd_nodes(name: str, is_node: bool) -> None:
+    assert dialects.is_autograd_wrapper(name) is is_node
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", True),
+        ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", True),
+        ("void ncclKernel_X", True),
+        ("rcclGenericKernel", True),
+        ("ampere_sgemm_128x64_tn", False),
+        ("void my_kernel<ncclComm>(int)", False),
+    ],
+)
+def test_collectives(name: str, is_one: bool) -> None:
+    assert dialects.is_collective(name) is is_one
+
+
+def test_graph_launches() -> None:
+    assert all(map(dialects.is_graph_launch, ["cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch"]))
+    assert not any(map(dialects.is_graph_launch, ["cudaLaunchKernel", "cudaGraphInstantiate", "cudaGraphLaunchX"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("cudaDeviceSynchronize", True),
+        ("cudaStreamSynchronize", True),
+        ("cudaEventSynchronize", True),
+        ("hipDeviceSynchronize", True),
+        ("hipStreamSynchronize", True),
+        ("cuStreamSynchronize", True),
+        ("cudaMemcpy", True),
+        ("hipMemcpyWithStream", True),
+        ("cudaMemcpyAsync", False),
+        ("hipMemcpyAsync", False),
+        ("cudaStreamWaitEvent", False),
+        ("cudaEventQuery", False),
+        ("cudaLaunchKernel", False),
+        ("cudaMemsetAsync", False),
+    ],
+)
+def test_calls_that_hold_the_host(name: str, waits: bool) -> None:
+    assert dialects.is_synchronising(name) is waits
+
+
+def test_annotations() -> None:
+    assert dialects.is_dataloader_next("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    assert not dialects.is_dataloader_next("DataLoader")
+    assert dialects.is_optimizer("Optimizer.step#Adam.step") and dialects.is_optimizer("Optimizer.zero_grad#X")
+    assert not dialects.is_optimizer("## optimizer ##")
+    assert dialects.is_step("ProfilerStep#12") and not dialects.is_step("Profiler")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "precision"),
+    [
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_stage3", "tf32"),
+        ("sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nchw", "tf32"),
+        ("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_tn_align4>(...)", "tf32"),
+        ("cutlass_80_tensorop_s1688tf32gemm_256x128_16x3_tn_align4", "tf32"),
+        ("ampere_fp16_s1688gemm_fp16_128x128_ldg8_relu_f2f_stages_32x1_tn", None),
+        ("cutlass_75_tensorop_f16_s1688gemm_f16_256x128_tn_align8", None),
+        ("cutlass_80_tensorop_bf16_s16816gemm_bf16_128x64_ldg8_f2f_tn", None),
+        ("ampere_sgemm_128x64_tn", None),
+        ("volta_sgemm_32x32_sliced1x4_tn", None),
+        ("sm80_xmma_gemm_3xtf32_f32f32", None),
+        ("void at::native::vectorized_elementwise_kernel<4>", None),
+    ],
+)
+def test_tf32_is_told_by_the_kernels_name(kernel: str, precision: str | None) -> None:
+    assert dialects.matrix_precision(kernel) == precision
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    [
+        (
+            "multi_tensor_apply_kernel<TensorListMetadata<2>, BinaryOpListAlphaFunctor<float, 2, 2, 0>, float>",
+            "float32",
+        ),
+        ("multi_tensor_apply_kernel<M<4>, FusedAdamMathFunctor<c10::BFloat16, 4, (ADAM_MODE)0>, float>", "bfloat16"),
+        ("multi_tensor_apply_kernel<M<1>, UnaryOpFunctor<c10::complex<float>, 1, 1, 0>, Sqrt>", "complex64"),
+        ("vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::Half>, Array>", "float16"),
+        ("multi_tensor_apply_kernel<M<1>, ScaleFunctor<unsigned char, 1>>", "uint8"),
+        ("multi_tensor_apply_kernel<M<1>, ScaleFunctor<T, 1>>", None),
+        ("ampere_sgemm_128x64_tn", None),
+    ],
+)
+def test_the_functors_element_type(kernel: str, dtype: str | None) -> None:
+    assert dialects.functor_dtype(kernel) == (DTYPES[dtype] if dtype else None)
