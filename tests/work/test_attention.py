@@ -168,3 +168,11 @@ def test_an_untold_causal_flag_is_unknown():
     tensors = tuple(dense_spec((1, 2, 3, 4)) for _ in range(3))
     with pytest.raises(Unknown, match="not a known number"):
         WORK["scaled_dot_product_attention"](OpCall("aten::scaled_dot_product_attention", tensors, scalars_known=False))
+
+
+def test_the_fast_path_between_projection_and_product():
+    # 2·5·48 elements get a bias, a third of them, the queries, are scaled.
+    work = price("_transform_bias_rescale_qkv", dense_spec((2, 5, 48)), dense_spec((48,)), 4)
+    assert (work.flops, work.bytes_read, work.bytes_written) == (480 + 160, 4 * (480 + 48), 4 * 480)
+    returned = aten._transform_bias_rescale_qkv(torch.randn(2, 5, 48), torch.randn(48), 4)
+    assert work.bytes_written == bytes_of(returned)

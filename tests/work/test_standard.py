@@ -178,6 +178,7 @@ def test_every_model_is_an_op_of_torch_and_says_what_it_counts():
         assert hasattr(torch.ops.aten, model.op.removeprefix("aten::")), model.op
         assert model.words.endswith(".")
     assert {model.family for model in MODELS} == {
+        "pointwise",
         "matmul",
         "convolution",
         "attention",

@@ -194,6 +194,13 @@ def _wants(call: OpCall, index: int, place: int | None) -> bool:
     return flags[place]
 
 
+def _split_heads(call: OpCall) -> Work:
+    """The fast path's step between projection and product: (batch, tokens, 3·width) to three of heads."""
+    packed, bias = call.tensor(0), call.tensor(1)
+    agree(call, len(packed.shape) == 3 and packed.shape[-1] % 3 == 0, "queries, keys and values side by side")
+    return Work.of(packed.numel + packed.numel // 3, [packed, bias], [packed.dense()])
+
+
 _FORWARD = {
     "scaled_dot_product_attention": _Order(causal=5, mask=3),
     "_scaled_dot_product_attention_math": _Order(causal=5, mask=3, weights=True),
@@ -218,9 +225,7 @@ _BACKWARD = {
     "_scaled_dot_product_efficient_attention_backward": _Order(
         causal=11, first=1, mask=4, saved=(5, 6), mask_gradient=(10, 3)
     ),
-    "_scaled_dot_product_cudnn_attention_backward": _Order(
-        causal=14, first=1, mask=8, lengths=9, saved=(4, 5)
-    ),
+    "_scaled_dot_product_cudnn_attention_backward": _Order(causal=14, first=1, mask=8, lengths=9, saved=(4, 5)),
     "_scaled_dot_product_fused_attention_overrideable_backward": _Order(
         causal=13, first=1, mask=4, lengths=8, saved=(6, 7), mask_gradient=(5, 3)
     ),
@@ -263,4 +268,11 @@ def _words(order: _Order) -> str:
 MODELS: tuple[Model, ...] = (
     *(Model(f"aten::{op}", "attention", _forward(at), _words(at)) for op, at in _FORWARD.items()),
     *(Model(f"aten::{op}", "attention", _backward(at), _BACKWARD_WORDS) for op, at in _BACKWARD.items()),
+    Model(
+        "aten::_transform_bias_rescale_qkv",
+        "pointwise",
+        _split_heads,
+        "1 add per element, and 1 product for those of the query. Reads the packed projection and its bias, "
+        "writes query, key and value.",
+    ),
 )

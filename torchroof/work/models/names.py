@@ -59,6 +59,8 @@ _ARITHMETIC = _aten("""
     ldexp ldexp_
 """)
 _INSIDE = _aten("""
+    _transformer_encoder_layer_fwd _native_multi_head_attention
+    _convolution_mode _convolution_double_backward _embedding_bag_backward
     infinitely_differentiable_gelu_backward _batch_norm_impl_index_backward
     _thnn_differentiable_lstm_cell_backward
 """)
