@@ -30,6 +30,7 @@ MATRIX = {
 VECTOR = {"fp64": "float64", "fp32": "float32"}
 NO_MATRIX_UNITS = ("sm_60", "Apple")
 """Architectures whose half precision runs on the vector units."""
+MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 UPPER = {"rtx", "gb", "gh", "mi", "pcie", "sxm", "sxm2", "nvl", "gcd", "d", "ws"}
 
 
@@ -62,7 +63,7 @@ def section(row: dict[str, str]) -> str:
         f"[{key}]",
         f"name = {json.dumps(plain_name(key))}",
         f"patterns = [{', '.join(_literal(p) for p in patterns(row['name_patterns']))}]",
-        f"vendor = {json.dumps(row['vendor'])}",
+        f"vendor = {json.dumps(MAKERS.get(row['vendor'], row['vendor']))}",
         f"architecture = {json.dumps(row['arch'])}",
         f"multiprocessors = {row['sm_or_cu']}",
         f"boost_hz = {number(scaled(row['boost_mhz'], 10**6))}",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 NAME = "devices"
 HELP = "show what ceilings are known, from where, how sure"
 
-_MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 _STYLES = {"high": "green", "medium": "yellow", "low": "red"}
 _UNKNOWN = "–"
 
@@ -86,7 +85,7 @@ def _overview(known: Sequence[Entry]) -> Table:
     for entry in known:
         if entry.vendor != maker:
             table.add_section()
-            table.add_row(f"[bold]{_MAKERS.get(entry.vendor, entry.vendor)}[/]")
+            table.add_row(f"[bold]{entry.vendor}[/]")
             maker = entry.vendor
         matrix, vector = entry.matrix_flops_per_s, entry.vector_flops_per_s
         half = matrix.get("float16") or matrix.get("bfloat16") or vector.get("float16")
@@ -118,14 +117,14 @@ def _table() -> Table:
 def _print_one(entry: Entry) -> None:
     from rich.text import Text
 
-    maker, sure = _MAKERS.get(entry.vendor, entry.vendor), entry.confidence
+    sure = entry.confidence
     told = [
         Text.assemble((f"{label}: ", "bold"), text)
         for label, text in (("caution", entry.caution), ("source", entry.source))
         if text
     ]
     show(
-        Text.assemble((entry.name, "bold"), f"  {maker} {entry.architecture}"),
+        Text.assemble((entry.name, "bold"), f"  {entry.vendor} {entry.architecture}"),
         Text(_figures(entry)),
         _ceilings(entry.roof()),
         Text("ridge: the FLOPs per byte above which a kernel is judged by that ceiling.", "dim"),
