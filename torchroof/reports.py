@@ -47,19 +47,24 @@ class Report:
         """The figures above the table."""
         return summary.headline(self.data)
 
-    def page(self, by: str = "layer", sort: str = "headroom", top: int | None = TOP) -> Page:
+    @property
+    def by(self) -> str:
+        """What a line of the printed table is: a layer, or an op where the trace knows no layers."""
+        return "layer" if any(row.path is not None for row in self.data.rows) else "op"
+
+    def page(self, by: str | None = None, sort: str = "headroom", top: int | None = TOP) -> Page:
         """The page that `print` shows, for rich: ``rich.print(report.page(by="op", top=5))``."""
         from torchroof.views.table import Page
 
-        return Page(self.data, self.headline, self.lines(by, sort, top))
+        return Page(self.data, self.headline, self.lines(by or self.by, sort, top))
 
     @cached_property
     def layers(self) -> pd.DataFrame:
-        """The printed table, every line of it, unformatted."""
+        """The printed table, every line of it, unformatted: layers, or ops where the trace knows no layers."""
         from torchroof.views.export import plain_columns
 
         hints = get_type_hints(lenses.Line)
-        columns = plain_columns(self.lines())
+        columns = plain_columns(self.lines(self.by))
         return _frame(columns, {name: hints.get(name, _made_up(name)) for name in columns})
 
     @cached_property
@@ -87,6 +92,24 @@ class Report:
 
         with output(path) as write:
             write(packed(codec.encode(self.data), path))
+
+    def write_logdir(
+        self,
+        logdir: str | os.PathLike[str],
+        trace_path: str | os.PathLike[str] | None = None,
+        *,
+        step: int | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Writes a folder for TensorBoard: a copy of the trace, the JSON, scalars and a text table.
+
+        ``step`` is the place on TensorBoard's axis (default: the last step), ``name`` the run's (default:
+        torchroof). Raises OutputError.
+        """
+        from torchroof.views.tensorboard import logdir as folder
+
+        lines = self.lines(self.by, top=TOP)
+        folder.write(self.data, self.headline, lines, logdir, trace_path, step, name or folder.RUN)
 
     def __str__(self) -> str:
         from torchroof.views.terminal import plain_text, screen_width
@@ -190,9 +213,5 @@ def _made_up(name: str) -> Any:
 
 
 def _dtype(hint: Any) -> Any:
-    known = (
-        [arg for arg in get_args(hint) if arg is not NoneType]
-        if get_origin(hint) in (Union, UnionType)
-        else [hint]
-    )
+    known = [arg for arg in get_args(hint) if arg is not NoneType] if get_origin(hint) in (Union, UnionType) else [hint]
     return {int: "Int64", float: "Float64", str: "string", bool: "boolean"}.get(known[0], "object")

@@ -7,7 +7,17 @@ from typing import Any
 from torchroof.device.roof import Ceiling
 from torchroof.report.lenses import Line, Lines
 from torchroof.report.model import (
-    CAUSES, Device, Kernel, Layer, Note, ReportData, Row, Step, Tensor, Totals, Unattributed,
+    CAUSES,
+    Device,
+    Kernel,
+    Layer,
+    Note,
+    ReportData,
+    Row,
+    Step,
+    Tensor,
+    Totals,
+    Unattributed,
 )  # fmt: skip
 from torchroof.report.summary import Headline, Share
 
@@ -34,7 +44,8 @@ def layer(
     floor_ns = None if floor is None else round(floor * MS)
     return Line(**{
         "label": label, "path": label, "type": kind, "calls": 2, "kernels": 8, "kernel_ns": kernel, "busy_ns": kernel,
-        "host_ns": round(host * MS), "phase_ns": ns, "flops": flops, "flops_known_ns": kernel if flops is not None else 0,
+        "host_ns": round(host * MS), "phase_ns": ns, "flops": flops,
+        "flops_known_ns": kernel if flops is not None else 0,
         "bytes": size, "bytes_known_ns": kernel if size is not None else 0, "floor_ns": floor_ns,
         "headroom_ns": max(0, kernel - (floor_ns or 0)) + round(host * MS),
         "intensity": flops / size if flops and size else None,
@@ -94,8 +105,8 @@ def headline(**more: Any) -> Headline:
         "with_bytes": 0.95, "matrix_flops": 0.997, "matrix_time": 0.604,
         "ceilings": ("float16 matrix 989 TFLOP/s, datasheet", "dram 3.35 TB/s, datasheet", "launch 1.5 µs, given"),
         "verdict": "Host-bound: for 42% of the step the device waits for Python to launch work.",
-        "worst": "bert.encoder.layer.0.attention.self.query: 5.45 ms per step could be won; it runs far under its compute"
-                 " roof (24%).",
+        "worst": "bert.encoder.layer.0.attention.self.query: 5.45 ms per step could be won; it runs far under its"
+                 " compute roof (24%).",
         "notes": ("TF32 was off; float32 products ran on the vector pipe.",), **more,
     })  # fmt: skip
 
@@ -131,11 +142,14 @@ def data(**more: Any) -> ReportData:
 
 
 CEILINGS = (
-    Ceiling(kind="compute", precision="float16", pipe="matrix", value=989e12, unit="FLOP/s", origin="datasheet", source="a"),
-    Ceiling(kind="bandwidth", level="dram", value=3.35e12, unit="byte/s", origin="datasheet", source="a"),
+    Ceiling(kind="compute", precision="float16", pipe="matrix", value=989e12, unit="FLOP/s", origin="datasheet",
+            source="a"),
+    Ceiling(kind="bandwidth", level="dram", value=3.35e12, unit="byte/s", origin="datasheet",
+            source="a"),
 )
 ROW = Row(
-    device=0, path="bert.pooler", type="Linear", phase="forward", op="aten::addmm", precision="float16", calls=2, kernels=2,
+    device=0, path="bert.pooler", type="Linear", phase="forward", op="aten::addmm", precision="float16", calls=2,
+    kernels=2,
     kernel_ns=4_200_000, busy_ns=4_200_000, host_ns=0, flops=9_663_676_416, flops_full=None, flops_known_ns=4_200_000,
     bytes_read=6_291_456, bytes_written=1_572_864, bytes_upper=None, bytes_known_ns=4_200_000, intensity=1228.8,
     achieved_flops_per_s=2.3e12, achieved_bytes_per_s=1.87e9, attainable_flops_per_s=989e12, floor_ns=9771,

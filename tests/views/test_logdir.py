@@ -16,8 +16,8 @@ from torchroof.report import codec
 
 pytest.importorskip("tensorboard")
 
-from torchroof.views.tensorboard import summary  # noqa: E402
-from torchroof.views.tensorboard.logdir import write  # noqa: E402
+from torchroof.views.tensorboard import summary
+from torchroof.views.tensorboard.logdir import write
 
 
 def values(folder: Path) -> dict[str, tuple[int, Any]]:

@@ -15,8 +15,8 @@ from torchroof.errors import TorchroofError
 VERBS = (
     ("demo", "torchroof.cli.demo", "train a small network here and print its table"),
     ("report", "torchroof.cli.report", "the per-layer roofline table of a trace"),
-    ("devices", "torchroof.cli.devices", "the devices whose ceilings are known, and from where"),
-    ("explain", "torchroof.cli.explain", "work, intensity and least time of one op"),
+    ("devices", "torchroof.cli.devices", "show what ceilings are known, from where, how sure"),
+    ("explain", "torchroof.cli.explain", "work out the FLOPs, bytes and least time of one op"),
 )
 """Name, module, help. Only the module of the verb that runs is imported, for a quick start."""
 

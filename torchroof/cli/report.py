@@ -20,7 +20,7 @@ NAME = "report"
 HELP = "the per-layer roofline table of a trace"
 EPILOG = """
 examples:
-  torchroof report trace.json.gz --device "NVIDIA H100 80GB HBM3"
+  torchroof report trace.json.gz --device "RTX A6000"
   torchroof report trace.json.gz --by op --sort time --top 10
   torchroof report trace.json.gz --format json -o report.json.gz
 The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units.
@@ -40,10 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--ceilings", metavar="FILE", help="the device's limits as a JSON list, see docs/report-schema.md")
     add("--format", choices=("table", "json", "csv"), default="table", help="default: table")
     add("-o", "--output", metavar="FILE", help="write there instead of to the screen; json: gzipped for .gz")
-    add(
-        "--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)"
-    )
-    add("--by", choices=BY, default="layer", help="what a line is (default: layer)")
+    add("--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)")
+    add("--by", choices=BY, help="what a line is (default: layer; op where the trace knows no layers)")
     add("--sort", choices=SORT, default="headroom", help="what comes first (default: headroom)")
     add("--logdir", metavar="DIR", help="also write trace, JSON and TensorBoard scalars there")
 
@@ -59,12 +57,8 @@ def run(args: argparse.Namespace) -> int:
         report = _report(args)
         _FORMATS[args.format](report, args, write)
         if args.logdir:
-            from torchroof.views.tensorboard.logdir import write as write_logdir
-
             saved = reports.is_saved_report(args.file)
-            write_logdir(
-                report.data, report.headline, report.lines(), args.logdir, None if saved else args.file
-            )
+            report.write_logdir(args.logdir, None if saved else args.file)
     return exit_codes.DONE
 
 
@@ -100,23 +94,21 @@ def _report(args: argparse.Namespace) -> Report:
     if not reports.is_saved_report(args.file):
         return reports.analyze(args.file, device=args.device, ceilings=args.ceilings)
     if args.device or args.ceilings:
-        raise OptionError(
-            f"{args.file} is a report, its roof is drawn; give --device or --ceilings with its trace"
-        )
+        raise OptionError(f"{args.file} is a report, its roof is drawn; give --device or --ceilings with its trace")
     return reports.load(args.file)
 
 
 def _table(report: Report, args: argparse.Namespace, write: Write) -> None:
-    from rich.console import Console
-
-    from torchroof.views.terminal import plain_text, screen_width
+    from torchroof.views.terminal import Screen, plain_text, screen_width
 
     top = reports.TOP if args.top is None else args.top or None
     page = report.page(args.by, args.sort, top)
-    if write is _to_screen:
-        Console(width=screen_width(), highlight=False).print(page)
-    else:
+    if write is not _to_screen:
         write(plain_text(page, screen_width()).encode() + b"\n")
+    elif sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
+        Screen().print(page)
+    else:
+        print(plain_text(page, screen_width()))
 
 
 def _json(report: Report, args: argparse.Namespace, write: Write) -> None:
@@ -128,7 +120,7 @@ def _json(report: Report, args: argparse.Namespace, write: Write) -> None:
 def _csv(report: Report, args: argparse.Namespace, write: Write) -> None:
     from torchroof.views.export import csv_text
 
-    write(csv_text(report.lines(args.by, args.sort, args.top or None)).encode())
+    write(csv_text(report.lines(args.by or report.by, args.sort, args.top or None)).encode())
     _print_notes(report)
 
 

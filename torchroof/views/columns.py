@@ -22,6 +22,8 @@ _PHASE_HEADINGS = {
 }
 GAP = "  "
 """Between two columns."""
+LAST_FIGURE = 7
+"""The last rank that may cost the labels more than a comfortable width."""
 SHAPES_FROM = 140
 """Console width from which shapes are shown."""
 
@@ -44,44 +46,43 @@ class Column:
 
 def columns(lines: Lines) -> Iterator[Column]:
     """All columns that could be shown, from left to right."""
-    scale = units.TimeScale.of(max(lines.total.kernel_ns, lines.step_ns) / lines.steps)
+    scale = units.TimeScale.of(max(lines.total.kernel_ns, lines.step_ns // 100) / lines.steps)
+    waits = lines.total.host_ns > lines.total.busy_ns
     yield Column(heading="class", rank=8, cell=_text(lambda x: x.type), left=True, widest=24)
     yield Column(heading="calls", rank=12, cell=_number(lambda x: _count(x.calls, lines.steps)), summed=False)
     yield Column(heading="time", unit=scale.unit, rank=0, cell=_time(scale, lines, lambda x: x.kernel_ns))
     yield Column(heading="% of", unit="step", rank=2, cell=_share(lines, lambda x: x.kernel_ns))
-    for phase in PHASES:
-        if phase in lines.total.phase_ns:
-            yield from _phase(phase, scale, lines)
-    yield Column(heading="host", unit=scale.unit, rank=10, cell=_time(scale, lines, lambda x: x.host_ns))
+    occurring = [phase for phase in PHASES if phase in lines.total.phase_ns]
+    for phase in occurring:
+        yield from _phase(phase, scale, lines, alone=len(occurring) == 1)
+    yield Column(
+        heading="host", unit=scale.unit, rank=4 if waits else 10, cell=_time(scale, lines, lambda x: x.host_ns)
+    )
     yield Column(heading="FLOPs", rank=9, cell=_quantity(lines, lambda x: x.flops))
     yield Column(heading="bytes", rank=11, cell=_quantity(lines, lambda x: x.bytes))
     yield Column(heading="FLOPs", unit="/byte", rank=12, cell=_number(lambda x: _digits(x.intensity)))
     yield Column(heading="FLOP/s", rank=6, cell=_rate(lambda x: x.achieved_flops_per_s))
     yield Column(heading="byte/s", rank=6, cell=_rate(lambda x: x.achieved_bytes_per_s))
     yield Column(heading="effic.", rank=3, cell=_efficiency)
-    yield Column(
-        heading="headroom", unit=scale.unit, rank=1, cell=_time(scale, lines, lambda x: x.headroom_ns)
-    )
+    yield Column(heading="headroom", unit=scale.unit, rank=1, cell=_time(scale, lines, lambda x: x.headroom_ns))
     yield Column(heading="bound", rank=4, cell=_bound, left=True, summed=False)
-    yield Column(heading="why", rank=15, cell=_text(lambda x: x.why), left=True, widest=30)
     for heading, rank, get in (
         ("in", 7, lambda x: x.inputs),
         ("out", 13, lambda x: x.outputs),
         ("parameters", 16, lambda x: x.parameters),
     ):
-        yield Column(
-            heading=heading, rank=rank, cell=_text(get), left=True, widest=22, least_console=SHAPES_FROM
-        )
+        yield Column(heading=heading, rank=rank, cell=_text(get), left=True, widest=22, least_console=SHAPES_FROM)
 
 
-def _phase(phase: str, scale: units.TimeScale, lines: Lines) -> Iterator[Column]:
+def _phase(phase: str, scale: units.TimeScale, lines: Lines, *, alone: bool) -> Iterator[Column]:
     heading = _PHASE_HEADINGS.get(phase, phase)
 
     def get(line: Line) -> int:
         return line.phase_ns.get(phase, 0)
 
-    yield Column(heading=heading, unit=scale.unit, rank=5, cell=_time(scale, lines, get))
-    yield Column(heading="% of", unit="step", rank=17, cell=_share(lines, get))
+    yield Column(heading=heading, unit=scale.unit, rank=16 if alone else 5, cell=_time(scale, lines, get))
+    if not alone:
+        yield Column(heading="% of", unit="step", rank=17, cell=_share(lines, get))
 
 
 def _text(get: Callable[[Line], str | None]) -> Callable[[Line], Text]:
@@ -157,18 +158,20 @@ class Drawn:
 
     @property
     def tells(self) -> bool:
-        """Whether any cell says anything: a column of nothing but ``?`` is not worth its place."""
-        return any(cell.plain not in ("", units.UNKNOWN) for cell in self.cells)
+        """Whether any cell says anything: a column of nothing but ``?`` and 0 is not worth its place."""
+        return any(cell.plain not in ("", units.UNKNOWN, "0", "0%") for cell in self.cells)
 
 
-def fitting(drawn: list[Drawn], room: int, console_width: int) -> list[Drawn]:
-    """The columns that fit into so many cells (a gap before each included), the most wanted first."""
+def fitting(drawn: list[Drawn], width: int, labels: tuple[int, int], console_width: int) -> list[Drawn]:
+    """The columns that fit beside the labels (a gap before each), the most wanted first.
+
+    ``labels`` are the cells that the labels keep against figures, and against all other columns.
+    """
     wanted = [d for d in drawn if d.tells and console_width >= d.column.least_console]
     kept: set[int] = set()
     for rank in sorted({d.column.rank for d in wanted}):
-        group = [d for d in wanted if d.column.rank == rank]
-        need = sum(d.width + len(GAP) for d in group)
-        if need <= room:
-            room -= need
+        need = sum(d.width + len(GAP) for d in wanted if d.column.rank == rank)
+        if need <= width - (labels[0] if rank <= LAST_FIGURE else labels[1]):
+            width -= need
             kept.add(rank)
     return [d for d in wanted if d.column.rank in kept]

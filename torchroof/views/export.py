@@ -23,9 +23,7 @@ def plain_columns(lines: Lines) -> dict[str, list[Any]]:
         if name != "phase_ns":
             table[name] = [getattr(line, name) for line in listed]
             continue
-        table["share_of_step"] = [
-            line.kernel_ns / lines.step_ns if lines.step_ns else None for line in listed
-        ]
+        table["share_of_step"] = [line.kernel_ns / lines.step_ns if lines.step_ns else None for line in listed]
         for phase in PHASES:
             if phase in lines.total.phase_ns:
                 table[f"{phase}_ns"] = [line.phase_ns.get(phase, 0) for line in listed]

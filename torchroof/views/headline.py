@@ -29,9 +29,7 @@ def draw(headline: Headline, width: int, ascii_only: bool) -> list[RenderableTyp
     title = Text("torchroof  ", "bold").append(text(f"{headline.device} · {_steps(headline)}", "not bold"))
     words = [text(headline.verdict, "bold")]
     if headline.worst:
-        words.append(
-            text(palette.MARK, palette.FLAG).append(" ").append(text(headline.worst, "not bold default"))
-        )
+        words.append(text(palette.MARK, palette.FLAG).append(" ").append(text(headline.worst, "not bold default")))
     grid = fields()
     if headline.causes:
         grid.add_row("step", _bar(headline.causes, min(_BAR, width - FIELD), ascii_only))

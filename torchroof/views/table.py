@@ -20,7 +20,10 @@ from torchroof.views.text import clean, shorten
 NARROWEST, WIDEST = 40, 240
 """Widths between which the page follows the console."""
 _LEAST_LABEL = (18, 28, 0.24)
-"""What the label keeps when columns want room: a part of the width, between two numbers of cells."""
+_COMFORTABLE_LABEL = (18, 44, 0.34)
+"""What the labels keep when columns want room: a part of the width, between two numbers of cells."""
+_LABEL_IN_WORDS = 44
+"""Cells of a label in a sentence of the foot."""
 _ORDER = {"headroom": "headroom", "time": "kernel time", "flops": "FLOPs"}
 _PLURAL = {"layer": "Layers", "op": "Ops", "phase": "Phases", "kernel": "Kernels"}
 
@@ -51,10 +54,9 @@ def _table(lines: Lines, width: int, ascii_only: bool) -> Iterator[RenderableTyp
     margin = 2 if any(line.flagged for line in lines.lines) else 0
     labels = [clean(line.label, ascii_only) for line in everything]
     longest = max(Text(label).cell_len for label in labels)
-    low, high, part = _LEAST_LABEL
-    least = min(longest, max(low, min(high, int(width * part))))
+    keep = (_kept(longest, width, _LEAST_LABEL), _kept(longest, width, _COMFORTABLE_LABEL))
     drawn = [Drawn.of(column, lines.lines, sums, ascii_only) for column in columns(lines)]
-    kept = fitting(drawn, width - margin - least, width)
+    kept = fitting(drawn, width - margin, keep, width)
     taken = sum(d.width + len(GAP) for d in kept)
     label_width = min(longest, width - margin - taken)
     rule = Text(clean("─", ascii_only) * (margin + label_width + taken), palette.QUIET)
@@ -74,13 +76,20 @@ def _table(lines: Lines, width: int, ascii_only: bool) -> Iterator[RenderableTyp
         yield _with_cells(text, [(d, d.cells[index]) for d in kept], ascii_only)
 
 
+def _kept(longest: int, width: int, bounds: tuple[int, int, float]) -> int:
+    low, high, part = bounds
+    return min(longest, max(low, min(high, int(width * part))))
+
+
 def _title(lines: Lines, ascii_only: bool) -> Text:
-    text = Text(f"{_PLURAL.get(lines.by, lines.by)} by {_ORDER.get(lines.sort, lines.sort)}", palette.HEADING)
-    told = "means per step"
+    order, told = _ORDER.get(lines.sort, lines.sort), ""
+    if lines.sort == "headroom" and lines.total.headroom_ns is None:
+        order = "time, their headroom unknown"
+    text = Text(f"{_PLURAL.get(lines.by, lines.by)} by {order}", palette.HEADING)
     if lines.total.headroom_ns is not None:
         won, step = lines.total.headroom_ns / lines.steps, lines.step_ns / lines.steps
-        told = f"{units.duration(won)} of {units.duration(step)} per step could be won back; " + told
-    return text.append(clean(f" · {told}", ascii_only), "not bold")
+        told = f" · {units.duration(won)} of {units.duration(step)} could be won back"
+    return text.append(clean(f", per step{told}", ascii_only), "not bold")
 
 
 def _heading(words: list[str], kept: list[Drawn], label_width: int) -> Text:
@@ -106,12 +115,15 @@ def _pad(text: Text, width: int, *, left: bool) -> Text:
     return padded.append(text).append(space if left else "", "not bold default")
 
 
-def _foot(
-    data: ReportData, lines: Lines, notes: tuple[str, ...], ascii_only: bool
-) -> Iterator[RenderableType]:
+def _foot(data: ReportData, lines: Lines, notes: tuple[str, ...], ascii_only: bool) -> Iterator[RenderableType]:
     yield Text("")
     grid = top.fields()
     grid.add_row("left over", Text(clean("; ".join(_left_over(data, lines)), ascii_only)))
+    for why in dict.fromkeys(line.why for line in lines.lines if line.flagged and line.why):
+        labels = [
+            shorten(clean(line.label), _LABEL_IN_WORDS) for line in lines.lines if line.flagged and line.why == why
+        ]
+        grid.add_row("why", Text(clean(f"{palette.MARK} {why}: {', '.join(labels)}", ascii_only)))
     for legend in _legends(lines):
         grid.add_row("marks", Text(clean(legend, ascii_only)))
     for note in notes:
@@ -123,7 +135,8 @@ def _left_over(data: ReportData, lines: Lines) -> Iterator[str]:
     """What no model or no layer answers for, always told."""
     unmodelled = data.totals.causes.get("unmodelled", 0)
     share = units.percent(unmodelled / lines.step_ns) if lines.step_ns else units.UNKNOWN
-    yield f"{units.duration(unmodelled / lines.steps)} per step ({share}) without a work model"
+    told = f"{units.duration(unmodelled / lines.steps)} per step ({share})" if unmodelled else "no kernel"
+    yield f"{told} without a work model"
     if not data.unattributed:
         yield "no kernel without an owner"
     for entry in data.unattributed:

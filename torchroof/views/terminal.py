@@ -17,6 +17,16 @@ _PRE = (
 )
 
 
+class Screen(Console):
+    """Standard output at the reader's width. A closed pipe is an ordinary BrokenPipeError, not rich's exit."""
+
+    def __init__(self) -> None:
+        super().__init__(width=screen_width(), highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def screen_width() -> int:
     """COLUMNS, else the width of the terminal that any standard stream is, else WIDTH."""
     told = os.environ.get("COLUMNS", "")

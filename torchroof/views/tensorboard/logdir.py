@@ -19,7 +19,7 @@ from torchroof.views.output import output
 from torchroof.views.tensorboard import summary
 
 RUN = "torchroof"
-"""The run's own folder. A second live event file beside the user's would stop theirs from being read."""
+"""The run's own folder, and how files begin. Events beside the user's own would stop theirs from being read."""
 
 
 def write(
@@ -29,8 +29,9 @@ def write(
     logdir: str | os.PathLike[str],
     trace_path: str | os.PathLike[str] | None = None,
     step: int | None = None,
+    name: str = RUN,
 ) -> None:
-    """Writes ``torchroof.report.json``, the trace if one is given, and events in the run ``torchroof``.
+    """Writes ``NAME.report.json``, ``NAME.trace.json`` if one is given, and events in the run ``NAME``.
 
     ``step`` is the scalars' place on TensorBoard's axis, by default the index of the last step; with one, the
     files carry it in their names, so that several windows can share a folder. Raises OutputError.
@@ -39,19 +40,19 @@ def write(
     suffix = "" if step is None else f".{step}"
     at = step if step is not None else max((s.index for s in data.per_step), default=0)
     try:
-        (folder / RUN).mkdir(parents=True, exist_ok=True)
-        with output(folder / f"torchroof{suffix}.report.json") as put:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        with output(folder / f"{name}{suffix}.report.json") as put:
             put(codec.encode(data))
         if trace_path is not None:
-            _copy_trace(Path(trace_path), folder, suffix)
-        _write_events(data, headline, lines, folder / RUN, at)
+            _copy_trace(Path(trace_path), folder, f"{name}{suffix}")
+        _write_events(data, headline, lines, folder / name, at)
     except OSError as why:
         raise OutputError(f"cannot write to {logdir}: {why.strerror or why}; choose another logdir") from None
 
 
-def _copy_trace(trace: Path, folder: Path, suffix: str) -> None:
+def _copy_trace(trace: Path, folder: Path, stem: str) -> None:
     ending = ".json.gz" if trace.name.endswith(".gz") else ".json"
-    target = folder / f"torchroof{suffix}.trace{ending}"
+    target = folder / f"{stem}.trace{ending}"
     if not (target.exists() and target.samefile(trace)):
         shutil.copyfile(trace, target)
 
