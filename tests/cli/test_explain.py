@@ -92,6 +92,17 @@ def test_a_convolution(capsys: pytest.CaptureFixture[str], options: list[str], f
     assert told["bytes_written"] == outputs * 4
 
 
+def test_numbers_of_two_are_height_by_width(capsys: pytest.CaptureFixture[str]) -> None:
+    # Height (10 + 2·2 - 3) // 3 + 1 = 4, width 20 - 3 + 1 = 18.
+    told = explain(capsys, "conv2d", "1x1x10x20", "1x1x3x3", "--padding", "2x0", "--stride", "3x1")
+    assert told["macs"] == 4 * 18 * 9
+
+
+def test_padding_on_both_sides_makes_room_for_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    # 3 + 2·1 = 5 hold a kernel of 5 once.
+    assert explain(capsys, "conv2d", "1x1x3x3", "1x1x5x5", "--padding", "1")["macs"] == 25
+
+
 def test_a_convolution_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
     told = explain(capsys, "conv2d", "1x32x10x10", "32x1x3x3", "--groups", "32", "--padding", "1")
     # One channel a group: 32·10·10 outputs of 9 multiply-adds.
