@@ -159,3 +159,37 @@ def functor_dtype(kernel_name: str) -> DType | None:
         if dtype is not None:
             return dtype
     return None
+
+
+# -- what a file says of the software that made it --------------------------------------------------------------
+
+VERSION_KEYS = (
+    "record_shapes",
+    "with_stack",
+    "with_modules",
+    "profile_memory",
+    "cupti_version",
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+    "roctracer_version",
+    "rocprofiler-sdk_version",
+)
+"""Top-level keys that name versions and what was recorded."""
+
+ENVIRONMENT_KEYS = (
+    "torch",
+    "python",
+    "cuda",
+    "rocm",
+    "driver",
+    "threads",
+    "allow_tf32_matmul",
+    "allow_tf32_cudnn",
+    "float32_matmul_precision",
+    "cudnn_benchmark",
+    "world_size",
+    "rank",
+)
+"""What every report's environment has, None where the file does not say."""
