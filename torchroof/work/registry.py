@@ -115,4 +115,5 @@ def precision_of(call: OpCall) -> str | None:
         if name in types:
             return name
     floating = [t.dtype.name for t in tensors if t.dtype and t.dtype.kind in ("float", "complex")]
-    return (floating or types or [None])[0]
+    found = floating or types
+    return found[0] if found else None

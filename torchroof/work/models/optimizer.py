@@ -189,7 +189,7 @@ _FOREACH = (
 
 def _foreach_models(row: _Foreach) -> Iterable[Model]:
     flops = _PER_ELEMENT.get(row.op, 0)
-    words = f"{flops} FLOPs per element, as {row.op} of one tensor. Reads {{}}, writes {{}}."
+    words = f"As the op of one tensor: {flops or 'no'} FLOPs per element. Reads {{}}, writes {{}}."
     read = "every list and tensor given" if row.reads_self else "the source list"
     if row.out_of_place:
         yield _model(f"_foreach_{row.op}", _foreach(row, False), words.format(read, "a new list"))
