@@ -26,10 +26,10 @@ def draw(headline: Headline, width: int, ascii_only: bool) -> list[RenderableTyp
     def text(value: str, style: str = "") -> Text:
         return Text(clean(value, ascii_only), style)
 
-    title = Text("torchroof  ", "bold").append(text(f"{headline.device} · {_steps(headline)}", "not bold"))
+    title = Text().append("torchroof  ", "bold").append(text(f"{headline.device} · {_steps(headline)}"))
     words = [text(headline.verdict, "bold")]
     if headline.worst:
-        words.append(text(palette.MARK, palette.FLAG).append(" ").append(text(headline.worst, "not bold default")))
+        words.append(text("").append(text(f"{palette.MARK} ", palette.FLAG)).append(text(headline.worst)))
     grid = fields()
     if headline.causes:
         grid.add_row("step", _bar(headline.causes, min(_BAR, width - FIELD), ascii_only))

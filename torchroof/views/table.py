@@ -69,8 +69,8 @@ def _table(lines: Lines, width: int, ascii_only: bool) -> Iterator[RenderableTyp
         if index == len(lines.lines):
             yield rule
         mark = palette.MARK if line.flagged else ""
-        text = Text(clean(mark, ascii_only).ljust(margin), palette.FLAG, no_wrap=True, overflow="crop")
-        style = "bold default" if line.flagged or line is lines.total else "not bold default"
+        text = Text(no_wrap=True, overflow="crop").append(clean(mark, ascii_only).ljust(margin), palette.FLAG)
+        style = "bold" if line.flagged or line is lines.total else ""
         label = Text(clean(shorten(labels[index], label_width), ascii_only), style)
         text.append(_pad(label, label_width, left=True))
         yield _with_cells(text, [(d, d.cells[index]) for d in kept], ascii_only)
@@ -85,11 +85,12 @@ def _title(lines: Lines, ascii_only: bool) -> Text:
     order, told = _ORDER.get(lines.sort, lines.sort), ""
     if lines.sort == "headroom" and lines.total.headroom_ns is None:
         order = "time, their headroom unknown"
-    text = Text(f"{_PLURAL.get(lines.by, lines.by)} by {order}", palette.HEADING)
+    text = Text().append(f"{_PLURAL.get(lines.by, lines.by)} by {order}", palette.HEADING)
     if lines.total.headroom_ns is not None:
         won, step = lines.total.headroom_ns / lines.steps, lines.step_ns / lines.steps
         told = f" · {units.duration(won)} of {units.duration(step)} could be won back"
-    return text.append(clean(f", per step{told}", ascii_only), "not bold")
+    scope = ", whole file per counted step" if lines.by == "kernel" else ", per step"
+    return text.append(clean(scope + told, ascii_only))
 
 
 def _heading(words: list[str], kept: list[Drawn], label_width: int) -> Text:
@@ -111,8 +112,8 @@ def _with_cells(text: Text, cells: list[tuple[Drawn, Text]], ascii_only: bool) -
 
 def _pad(text: Text, width: int, *, left: bool) -> Text:
     space = " " * (width - text.cell_len)
-    padded = Text("" if left else space, "not bold default")
-    return padded.append(text).append(space if left else "", "not bold default")
+    padded = Text("" if left else space)
+    return padded.append(text).append(space if left else "")
 
 
 def _foot(data: ReportData, lines: Lines, notes: tuple[str, ...], ascii_only: bool) -> Iterator[RenderableType]:
