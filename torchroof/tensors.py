@@ -227,12 +227,6 @@ class OpCall:
             return default
         raise Unknown(f"operand {index} of {self.name} is not a known list of integers")
 
-    def _whole(self, index: int, value: float) -> int:
-        try:
-            return int(value)
-        except (OverflowError, ValueError):
-            raise Unknown(f"operand {index} of {self.name} is not a whole number") from None
-
     def flags(self, index: int) -> tuple[bool, ...]:
         return tuple(bool(v) for v in self.integers(index))
 
