@@ -121,6 +121,8 @@ def test_logdir(trace: Path, tmp_path: Path) -> None:
 def test_top_hides_into_the_rest(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(trace), "--top", "0"]) == 0
     assert "more)" not in capsys.readouterr().out
+    assert main(["report", str(trace), "--top", "0", "--format", "csv"]) == 0
+    assert "more)" not in capsys.readouterr().out
 
 
 BAD_FILES: dict[str, bytes] = {

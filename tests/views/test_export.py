@@ -34,6 +34,11 @@ def test_csv_has_base_units_and_adds_up_with_its_rest() -> None:
     assert float(rows[0]["share_of_step"]) == pytest.approx(13 / 40)
 
 
+def test_shares_are_of_kernel_time_also_where_kernels_overlap() -> None:
+    line = msgspec.structs.replace(sample.LAYERS[0], busy_ns=1)
+    assert float(read(csv_text(sample.grouped((line,))))[0]["share_of_step"]) == pytest.approx(13 / 40)
+
+
 def test_unknown_is_empty_and_never_zero() -> None:
     row = read(csv_text(sample.grouped()))[4]
     assert row["label"] == "bert.pooler.activation" and row["flops"] == row["bytes"] == row["floor_ns"] == ""
