@@ -15,12 +15,13 @@ from torchroof.views.text import clean
 
 FIELD = 11
 """Cells of the names at the left."""
+UNUSED_ROOF = "known, but no kernel has known work to place under it"
 NO_ROOF = "unknown; name a device with --device, or its ceilings with --ceilings"
 _BAR = 80
 """Most cells of the step's bar."""
 
 
-def draw(headline: Headline, width: int, ascii_only: bool) -> list[RenderableType]:
+def draw(headline: Headline, has_roof: bool, width: int, ascii_only: bool) -> list[RenderableType]:
     """The headline as renderables, one under the other."""
 
     def text(value: str, style: str = "") -> Text:
@@ -38,7 +39,7 @@ def draw(headline: Headline, width: int, ascii_only: bool) -> list[RenderableTyp
         ("efficiency", _efficiency(headline)),
         ("work", _work(headline)),
         ("known", _known(headline)),
-        ("roof", headline.ceilings or (NO_ROOF,)),
+        ("roof", headline.ceilings or (UNUSED_ROOF if has_roof else NO_ROOF,)),
     ):
         if told := " · ".join(parts):
             grid.add_row(name, text(told))

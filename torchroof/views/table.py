@@ -39,7 +39,7 @@ class Page:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = max(NARROWEST, min(options.max_width, WIDEST))
         ascii_only = options.ascii_only
-        yield from top.draw(self.headline, width, ascii_only)
+        yield from top.draw(self.headline, any(d.ceilings for d in self.data.devices), width, ascii_only)
         yield Text("")
         if self.lines.lines or self.lines.rest:
             yield from _table(self.lines, width, ascii_only)
@@ -134,10 +134,11 @@ def _foot(data: ReportData, lines: Lines, notes: tuple[str, ...], ascii_only: bo
 
 def _left_over(data: ReportData, lines: Lines) -> Iterator[str]:
     """What no model or no layer answers for, always told."""
-    unmodelled = data.totals.causes.get("unmodelled", 0)
-    share = units.percent(unmodelled / lines.step_ns) if lines.step_ns else units.UNKNOWN
-    told = f"{units.duration(unmodelled / lines.steps)} per step ({share})" if unmodelled else "no kernel"
-    yield f"{told} without a work model"
+    total = lines.total
+    unknown = total.kernel_ns - total.bytes_known_ns
+    share = units.percent(unknown / total.kernel_ns if total.kernel_ns else None)
+    told = f"{units.duration(unknown / lines.steps)} per step ({share} of kernel time)" if unknown else "no kernel"
+    yield f"{told} without known work"
     if not data.unattributed:
         yield "no kernel without an owner"
     for entry in data.unattributed:
