@@ -15,6 +15,7 @@ class Recording:
         self._schedule = settings.schedule
         self._step = 0
         self._window: Window | None = None
+        self._kept = 0
         self.notes: list[str] = []
         """What went wrong, in sentences."""
 
@@ -46,8 +47,14 @@ class Recording:
         return closed
 
     def finish(self, *, interrupted: bool) -> Path | None:
-        """Ends the run; the trace of the window that was open, if one was."""
+        """Ends the run; the trace of the window that was open, if one was.
+
+        One without a complete step gives way to the window before it.
+        """
         try:
+            if self._window is not None and self._kept and not self._window.complete:
+                self._window.abandon()
+                self._window = None
             return self._close(interrupted=interrupted)
         except Exception as fault:
             self._give_up(fault)
@@ -67,7 +74,9 @@ class Recording:
         if window is None:
             return None
         try:
-            return window.close(interrupted=interrupted)
+            path = window.close(interrupted=interrupted)
+            self._kept += 1
+            return path
         except BaseException:
             window.abandon()
             raise

@@ -18,7 +18,7 @@ from torchroof.capture.watch import EventLimit
 from torchroof.device.roof import Ceiling
 from torchroof.trace.metadata import KEY, STEP_PREFIX, CaptureFacts, facts_as_json
 
-HOOK_NS = 4_500
+HOOK_NS = 5_000
 """What a layer call costs while recorded, both hooks and the scope: measured on one CPU, so an estimate."""
 
 
@@ -52,6 +52,11 @@ class Window:
         self._interrupted = False
         self.stopped = False
         """Whether the event limit ended the recording."""
+
+    @property
+    def complete(self) -> tuple[int, ...]:
+        """Numbers of the steps that were recorded from their begin to their end."""
+        return tuple(self._complete)
 
     def start(self) -> None:
         """Starts the profiler, the hooks and the first step."""
@@ -150,7 +155,7 @@ class Window:
         if self._complete:
             notes.append("no active step was completed, so the warm-up steps that were recorded count")
             return tuple(self._complete), tuple(notes)
-        if self._interrupted or self.stopped:
+        if self._interrupted or self.stopped or self._step > 0:
             notes.append("no step was completed, so the part of the step that was recorded counts")
         return (self._step,), tuple(notes)
 

@@ -75,8 +75,9 @@ class CaptureFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def facts_as_json(facts: CaptureFacts) -> str:
-    """The value to store under KEY."""
-    return msgspec.json.encode(facts).decode()
+    """The value to store under KEY. The version is spelled out, or a later reader would take it for its own."""
+    rest = msgspec.json.encode(facts).decode().removeprefix("{")
+    return f'{{"version":{facts.version}' + ("," if rest != "}" else "") + rest
 
 
 def capture_facts(metadata: dict[str, Any] | Any) -> CaptureFacts | None:
