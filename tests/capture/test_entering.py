@@ -113,6 +113,32 @@ def test_the_run_tells_its_environment_without_names() -> None:
     assert socket.gethostname() not in words and getpass.getuser() not in words
 
 
+def test_torchs_new_precision_switches_do_not_stop_a_run() -> None:
+    """Once they are used torch raises where the old ones are read."""
+    code = (
+        "import torch, torchroof\n"
+        "torch.backends.cuda.matmul.fp32_precision = 'tf32'\n"
+        "with torchroof.profile(measure=False) as prof: torch.ones(2)\n"
+        "print(prof.report.data.environment['allow_tf32_matmul'], [n.text for n in prof.report.data.notes])\n"
+        "from torchroof.capture.measure import cache_key; cache_key()"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.startswith("True ") and "lost" not in run.stdout
+
+
+def test_a_fault_in_gathering_facts_costs_no_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchroof.capture import window
+
+    def fail() -> None:
+        raise ZeroDivisionError("seeded")
+
+    monkeypatch.setattr(window, "environment", fail)
+    with torchroof.profile(measure=False) as prof:
+        torch.ones(2).exp_()
+    assert prof.report.data.steps == 1
+    assert any("ZeroDivisionError: seeded" in note.text for note in prof.report.data.notes)
+
+
 def test_ceilings_given_go_before_measured_ones() -> None:
     given = Ceiling(
         kind="compute",

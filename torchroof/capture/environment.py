@@ -23,9 +23,9 @@ def environment() -> dict[str, Any]:
         "driver": _driver(),
         "device_type": device_type(),
         "threads": torch.get_num_threads(),
-        "allow_tf32_matmul": torch.backends.cuda.matmul.allow_tf32,
-        "allow_tf32_cudnn": torch.backends.cudnn.allow_tf32,
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "allow_tf32_matmul": _tf32(torch.backends.cuda.matmul, "allow_tf32", "fp32_precision"),
+        "allow_tf32_cudnn": _tf32(torch.backends.cudnn, "allow_tf32", "conv.fp32_precision"),
+        "float32_matmul_precision": matmul_precision(),
         "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
@@ -38,6 +38,29 @@ def cpu_description() -> str:
     """The processor and how many threads torch uses, for a table's headline."""
     threads = torch.get_num_threads()
     return f"{cpu_name()}, {threads} thread{'s' if threads != 1 else ''}"
+
+
+def matmul_precision() -> str | None:
+    """How float32 products may be done: the old switch, or the new one where that is in use."""
+    try:
+        return str(torch.get_float32_matmul_precision())
+    except RuntimeError:  # torch refuses to tell the old switch once the new one was used
+        return _attribute(torch.backends, "mkldnn.matmul.fp32_precision")
+
+
+def _tf32(backend: Any, old: str, new: str) -> bool | None:
+    """Whether TF32 is allowed, asked as for `matmul_precision`."""
+    try:
+        return bool(getattr(backend, old))
+    except (RuntimeError, AttributeError):
+        told = _attribute(backend, new)
+        return None if told is None else told == "tf32"
+
+
+def _attribute(start: Any, dotted: str) -> str | None:
+    for name in dotted.split("."):
+        start = getattr(start, name, None)
+    return None if start is None else str(start)
 
 
 def _driver() -> str | None:

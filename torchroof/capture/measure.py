@@ -16,7 +16,7 @@ from statistics import median
 
 import torch
 
-from torchroof.capture.environment import cpu_description
+from torchroof.capture.environment import cpu_description, matmul_precision
 from torchroof.device import cache
 from torchroof.device.roof import Ceiling
 
@@ -59,8 +59,8 @@ def cpu_ceilings(budget_s: float = BUDGET_S) -> Measured:
 
 def cache_key() -> str:
     """All that a measurement depends on."""
-    precision = torch.get_float32_matmul_precision()
-    return f"{cpu_description()}, torch {torch.__version__}, float32 matmul precision {precision}"
+    version = f"torch {torch.__version__}"
+    return f"{cpu_description()}, {version}, float32 matmul precision {matmul_precision()}"
 
 
 def measure(budget_s: float = BUDGET_S) -> Measured:

@@ -93,7 +93,7 @@ class Window:
         self._scopes.remove()
         profiler, self._profiler = self._profiler, None
         try:
-            profiler.add_metadata_json(KEY, facts_as_json(self._facts()))
+            profiler.add_metadata_json(KEY, facts_as_json(self._facts_or_less()))
             profiler.add_metadata_json("host_name", '""')
         finally:
             profiler.stop()
@@ -123,6 +123,14 @@ class Window:
         if mark is not None:
             mark.__exit__(None, None, None)
         return mark is not None
+
+    def _facts_or_less(self) -> CaptureFacts:
+        """A fault in gathering them must not cost the recording."""
+        try:
+            return self._facts()
+        except Exception as fault:
+            note = f"what the hooks learnt was lost: {type(fault).__name__}: {fault}"
+            return CaptureFacts(counted_steps=self._counted()[0], notes=(note,))
 
     def _facts(self) -> CaptureFacts:
         settings = self._settings
