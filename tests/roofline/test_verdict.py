@@ -71,7 +71,7 @@ def test_a_cache_bounds_only_what_lies_on_the_memory_side() -> None:
         ("compute", 1.0, "compute-bound (100 % of its roof)"),
         ("compute", 1.34, "a suspicion: 134 % of its roof (stale ceiling, cache, or wrong model)"),
         ("latency", 1.004, "a suspicion: 100.4 % of its roof (stale ceiling, cache, or wrong model)"),
-        ("latency", 0.9, "bound by latency: kernels too short to reach a roof"),
+        ("latency", 0.9, "bound by latency: kernels too short, or of too few blocks, to fill the device"),
         ("unmodelled", None, "no work model"),
         ("communication", None, "communication"),
         (None, None, "no roof to judge it by"),

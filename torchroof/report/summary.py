@@ -135,7 +135,7 @@ _CAUSE_WORDS = {
     "compute": "in kernels near or under the compute roof",
     "memory": "in kernels that move bytes to and from main memory",
     "cache": "in kernels that work out of a cache",
-    "latency": "in kernels too short to reach any roof: fewer, larger ones would help",
+    "latency": "in kernels too short, or of too few blocks, to fill the device: fewer, larger ones would help",
     "unmodelled": "in kernels whose work is not modelled",
     "unplaced": "in kernels that have no roof to be judged by",
     "communication": "in exposed communication",

@@ -62,7 +62,7 @@ _FIXED_WORDS = {
     None: "no roof to judge it by",
     "unmodelled": "no work model",
     "communication": "communication",
-    "latency": "bound by latency: kernels too short to reach a roof",
+    "latency": "bound by latency: kernels too short, or of too few blocks, to fill the device",
 }
 
 
