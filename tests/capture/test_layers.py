@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -260,6 +261,24 @@ def test_transformer_layer_keeps_its_fast_path(left: Reader) -> None:
     with torch.inference_mode(), _profile(model) as prof:
         model(torch.ones(2, 3, 8))
     assert "aten::_transformer_encoder_layer_fwd" in {e["name"] for e in left(prof).events}
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_scripted_and_traced_models(left: Reader) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    scripted, x = torch.jit.script(model), torch.ones(2, 4)
+
+    def graph(traced: Any) -> str:
+        return re.sub(r"___torch_mangle_\d+\.", "", str(traced.inlined_graph))
+
+    plain = graph(torch.jit.trace(model, x))
+    with _profile({"s": scripted, "m": model}) as prof:
+        scripted(x)
+        traced = torch.jit.trace(model, x, check_trace=False)
+    found = left(prof)
+    assert found.calls["s"] == 1 and found.calls["m.0"] == found.calls["m.1"] == 1
+    assert not [note for note in found.facts.notes if "could not be recorded" in note]
+    assert graph(traced) == plain  # our hooks wrote nothing into it
 
 
 # Paths alone.

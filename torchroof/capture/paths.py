@@ -41,10 +41,9 @@ def holds_wrapped(module: nn.Module) -> str | None:
 
     A wrapper shares its path with what it wraps and is no layer of its own.
     """
-    children: dict[str, nn.Module | None] = module._modules
-    for name in children:
-        if name in _WRAPPED:
-            return name
+    children = {name for name, _ in module._modules.items()}  # a scripted module's are no dict
+    if wrapped := children & _WRAPPED:
+        return str(min(wrapped))
     if type(module).__name__ in _REPLICATING and "module" in children:
         return "module"
     compiler = sys.modules.get("torch._dynamo.eval_frame")

@@ -175,7 +175,7 @@ class ModuleScopes:
                 cut = raised is not None and raised is not thread.stack[-1][3]
             index = thread.layer[thread.stack[-1][1]]
             self._close(thread, cut)
-            if not cut:
+            if not cut and not self._api.is_tracing():
                 signature = (tensors_in(args), tensors_in(output))
                 if signature not in self._layers[index].seen:
                     self._add_shapes(self._layers[index], module, signature)

@@ -42,6 +42,8 @@ class PrivateApi:
     graph_task: Callable[[], int]
     """-1 outside a backward pass."""
     is_compiling: Callable[[], bool]
+    is_tracing: Callable[[], object]
+    """True in some form while torch.jit.trace runs: then even asking a shape is written into the graph."""
     event_blocks: Callable[[], int] | None
     """How many blocks of EVENTS_PER_BLOCK events torch has recorded since the process began, rounded up per
     thread; None where the build does not show it."""
@@ -68,7 +70,8 @@ def private_api() -> PrivateApi:
     blocks = _event_blocks()
     if blocks is None:
         missing.append("this build of torch does not show how many events it has recorded; the event limit is off")
-    return PrivateApi(scope, sequence, task, _is_compiling(), blocks, tuple(missing))
+    tracing = getattr(torch._C, "_get_tracing_state", None) or torch.jit.is_tracing
+    return PrivateApi(scope, sequence, task, _is_compiling(), tracing, blocks, tuple(missing))
 
 
 def _absent() -> int:
