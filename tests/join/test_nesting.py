@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchroof.join.columns import group
 from torchroof.join.nesting import SLACK_NS, innermost, nest
 from torchroof.trace.table import NONE
 
@@ -78,3 +79,11 @@ def test_in_whole_microseconds_a_span_without_length_at_its_parents_end_is_insid
     # The next op starts where the first one ends, and is no child of it.
     start, end = np.array([5000, 6000]), np.array([6000, 7000])
     assert nest(start, end, np.zeros(2, dtype=np.int32)).tolist() == [NONE, NONE]
+
+
+@given(st.lists(st.tuples(st.integers(-2, 3), st.integers(0, 3), st.integers(0, 2)), max_size=30))
+def test_grouping_by_columns_is_grouping_by_rows(rows):
+    columns = [np.array([r[i] for r in rows], dtype=np.int64) for i in range(3)]
+    distinct, number = group(*columns)
+    assert [tuple(d) for d in distinct.tolist()] == sorted(set(rows))
+    assert [tuple(distinct[n].tolist()) for n in number] == rows

@@ -10,6 +10,7 @@ import numpy as np
 
 from torchroof.device.roof import Ceiling
 from torchroof.join.attribute import PHASE_NAMES, SOURCE_TEXTS, Attribution, Phase, Reason, Source
+from torchroof.join.columns import group
 from torchroof.report.ledger import Ledger
 from torchroof.report.model import Row
 from torchroof.report.pricing import Price, Prices
@@ -39,11 +40,9 @@ def build_rows(
     texts: dict[tuple[str | None, str | None], int] = {}
     label_of_price = np.array([texts.setdefault((p.op, p.precision), len(texts)) for p in prices.table])
     label = label_of_price[prices.price[inside]]
-    keys = np.stack(
-        (kernels.device[inside], attribution.layer[inside], attribution.phase[inside], label), axis=1
+    distinct, of_kernel[inside] = group(
+        kernels.device[inside], attribution.layer[inside], attribution.phase[inside], label
     )
-    distinct, row_of = np.unique(keys, axis=0, return_inverse=True)
-    of_kernel[inside] = row_of.reshape(-1)
     sums = _Sums(attribution, ledger, prices, of_kernel, len(distinct))
     labels = list(texts)
     rows = []
@@ -220,8 +219,8 @@ def _per_step(attribution: Attribution, of_kernel: Int64, size: int) -> Int64:
 
 def _dominant(row: Int64, choice: np.ndarray, ns: Int64, size: int, choices: int) -> Int64:
     """For each row the choice that took the most time; the lowest of equal ones."""
-    pairs, inverse = np.unique(np.stack((row, choice.astype(np.int64)), axis=1), axis=0, return_inverse=True)
-    weight = _total(inverse.reshape(-1), ns, len(pairs))
+    pairs, number = group(row, choice)
+    weight = _total(number, ns, len(pairs))
     best = np.zeros(size, dtype=np.int64)
     order = np.lexsort((-pairs[:, 1], weight, pairs[:, 0]))
     best[pairs[order, 0]] = pairs[order, 1]
@@ -235,8 +234,8 @@ def _calls(attribution: Attribution, prices: Prices, of_kernel: Int64) -> list[t
     order = inside[np.lexsort((kernels.start_ns[inside], kernels.launch_ns[inside]))]
     _, first = np.unique(kernels.op[order], return_index=True)
     chosen = order[first]
-    pairs, counts = np.unique(np.stack((of_kernel[chosen], prices.price[chosen]), axis=1), axis=0, return_counts=True)
-    return [(int(r), int(p), int(n)) for (r, p), n in zip(pairs.tolist(), counts.tolist(), strict=True)]
+    pairs, number = group(of_kernel[chosen], prices.price[chosen])
+    return [(r, p, n) for (r, p), n in zip(pairs.tolist(), np.bincount(number).tolist(), strict=True)]
 
 
 def _plus(a: int | None, b: int | None) -> int | None:

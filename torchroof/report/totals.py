@@ -8,7 +8,7 @@ import numpy as np
 
 from torchroof.device.roof import Ceiling, Roof
 from torchroof.join.attribute import Attribution
-from torchroof.join.columns import pick
+from torchroof.join.columns import group, pick
 from torchroof.report.ledger import Ledger
 from torchroof.report.model import CAUSES, Row, Totals, Unattributed
 from torchroof.report.pricing import Prices
@@ -123,9 +123,8 @@ def _matrix(
     calls = np.flatnonzero(mine & (kernels.op != NONE))
     _, first = np.unique(kernels.op[calls], return_index=True)
     first = calls[first]
-    pairs, counts = np.unique(
-        np.stack((prices.price[first], kernels.device[first]), axis=1), axis=0, return_counts=True
-    )
+    pairs, number = group(prices.price[first], kernels.device[first])
+    counts = np.bincount(number)
     flops: int | None = None
     used: float | None = 0.0 if inside.any() and _any_work(rows.rows) else None
     for (p, device), count in zip(pairs.tolist(), counts.tolist(), strict=True):
