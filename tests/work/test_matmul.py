@@ -85,6 +85,27 @@ def test_groups_side_by_side_in_one_matrix():
     assert (inner.flops, inner.bytes_written) == (2 * 4 * 10 * 5, 4 * 3 * 4 * 5)
 
 
+def test_scaled_groups_read_their_scales_and_write_the_type_asked_for():
+    a, b = dense_spec((10, 16), "float8_e4m3fn"), dense_spec((3, 16, 32), "float8_e4m3fn")
+    scales = dense_spec((10,)), dense_spec((3, 32))
+    ends, bias = dense_spec((3,), "int32"), dense_spec((3, 32), "bfloat16")
+    work = price("_scaled_grouped_mm", a, b, *scales, ends, bias, None, 15, False)
+    assert work.flops == 2 * 10 * 16 * 32
+    assert work.bytes_read == 160 + 1536 + 4 * (10 + 96) + 12 + 2 * 96
+    assert work.bytes_written == 2 * 10 * 32
+
+
+def test_linear_as_onednn_takes_it():
+    # 2·3 rows of 4 features by a 5×4 weight.
+    x, weight, gradient = dense_spec((2, 3, 4)), dense_spec((5, 4)), dense_spec((2, 3, 5))
+    forward = price("mkldnn_linear", x, weight, dense_spec((5,)))
+    assert (forward.flops, forward.bytes_read, forward.bytes_written) == (240, 4 * (24 + 20 + 5), 4 * 30)
+    to_input = price("mkldnn_linear_backward_input", (2, 3, 4), gradient, weight)
+    assert (to_input.flops, to_input.bytes_read, to_input.bytes_written) == (240, 4 * 50, 4 * 24)
+    to_weight = price("mkldnn_linear_backward_weights", gradient, x, weight, True)
+    assert (to_weight.flops, to_weight.bytes_read, to_weight.bytes_written) == (240, 4 * 54, 4 * 25)
+
+
 def test_outer_products_have_no_sum():
     a, b = dense_spec((7,)), dense_spec((9,))
     assert price("outer", a, b).flops == 63
