@@ -141,7 +141,7 @@ def test_threads_of_2021_are_one_whether_written_as_number_or_as_text(shared_tra
     [
         ("d01-truncated-mid-event", TruncatedTrace, "the file ends in the middle of the trace"),
         ("d03-gzip-stream-cut", TruncatedTrace, "the gzip data end early"),
-        ("d05-bare-nan", NotATrace, "the bare word nan"),
+        ("d05-bare-nan", NotATrace, "byte 8761: the bare word -nan"),
         ("d07-unescaped-quote-newline", NotATrace, "not valid JSON at byte 3475"),
         ("d09-trailing-comma", NotATrace, "trailing comma"),
     ],
