@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from torchroof.join.autograd import SOURCE_TEXTS, Links, Source, link_backward
-from torchroof.join.columns import pick
+from torchroof.join.columns import distinct, pick
 from torchroof.join.cpu import join_cpu_kernels
 from torchroof.join.kernels import REASON_TEXTS, Kernels, Reason
 from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_spans
@@ -152,7 +152,7 @@ def _phases(nest: Nest, links: Links, layered: bool) -> Int8:
     if not layered:
         phase[phase == Phase.OUTSIDE] = Phase.FORWARD
         return phase
-    partners = np.unique(links.forward[links.forward != NONE])
+    partners = distinct(links.forward[links.forward != NONE])
     claims = nest.claim[partners]
     made = np.zeros(len(nest), dtype=bool)
     made[partners] = True

@@ -17,6 +17,11 @@ def pick(column: NDArray[Any], position: NDArray[Any], absent: int = NONE) -> ND
     return np.where(position == NONE, absent, column[position]).astype(column.dtype)
 
 
+def distinct(column: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values in ascending order. Asking for the index, too, spares `numpy.unique` an import of `numpy.ma`."""
+    return np.unique(column, return_index=True)[0]
+
+
 def group(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct rows of parallel columns in ascending order, and for each row the number of its group.
 

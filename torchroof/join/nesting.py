@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from torchroof.join.columns import pick
+from torchroof.join.columns import distinct, pick
 from torchroof.trace.table import NONE, Int32, Int64
 
 SLACK_NS = 1000
@@ -52,7 +52,7 @@ def innermost(
 
 def _last_started(start_ns: Int64, thread: Int32, at_ns: Int64, on_thread: Int32) -> Int32:
     found = np.full(len(at_ns), NONE, dtype=np.int32)
-    for t in np.unique(on_thread):
+    for t in distinct(on_thread):
         first, last = np.searchsorted(thread, [t, t + 1])
         here = on_thread == t
         place = first + np.searchsorted(start_ns[first:last], at_ns[here], side="right") - 1

@@ -17,7 +17,7 @@ class _Schema(msgspec.Struct):
     schema: str | None = None
 
 
-def encode(data: ReportData) -> bytes:
+def encode(data: msgspec.Struct) -> bytes:
     """One line of JSON, keys in the order of the model. Equal reports give equal bytes."""
     return _ENCODER.encode(data) + b"\n"
 

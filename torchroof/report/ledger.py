@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from torchroof.join.attribute import Attribution, RunKind
-from torchroof.join.columns import pick
+from torchroof.join.columns import distinct, pick
 from torchroof.join.lineage import NameKind
 from torchroof.join.timeline import COLLECTIVE, COMPUTE, COPY, Coverage, Timeline, divide
 from torchroof.trace.dialects import is_synchronising
@@ -39,8 +39,8 @@ class _Waits:
     def __init__(self, table: TraceTable, attribution: Attribution) -> None:
         nest, host = attribution.nest, table.host
         loading = np.flatnonzero(nest.name_kind == NameKind.DATA)
-        distinct = np.unique(host.name)
-        waiting = distinct[[is_synchronising(table.names[i]) for i in distinct.tolist()]] if len(distinct) else distinct
+        names = distinct(host.name)
+        waiting = names[[is_synchronising(table.names[i]) for i in names.tolist()]] if len(names) else names
         calls = np.flatnonzero((host.kind == HostKind.LAUNCH) & np.isin(host.name, waiting))
         self._loading = (nest.thread[loading], nest.start_ns[loading], nest.end_ns[loading])
         self._waiting = (host.thread[calls], host.start_ns[calls], host.end_ns[calls])
@@ -78,7 +78,7 @@ def keep_ledger(table: TraceTable, attribution: Attribution) -> Ledger:
     kernels = attribution.kernels
     busy = np.zeros(len(kernels), dtype=np.int64)
     host = np.zeros(len(kernels), dtype=np.int64)
-    devices = tuple(np.unique(np.concatenate((kernels.device, attribution.copies.device))).tolist())
+    devices = tuple(distinct(np.concatenate((kernels.device, attribution.copies.device))).tolist())
     if attribution.run is RunKind.CPU and not devices:
         devices = (0,)
     sums = dict.fromkeys(("step_ns", "span_ns", "copy_ns", "data_ns", "sync_ns", "host_unowned_ns"), 0)
@@ -156,7 +156,7 @@ def _charge_gaps(line: Timeline, work: _Intervals, waits: _Waits, host: Int64, s
     thread = pick(work.thread, ender)
     thread = np.where(thread == NONE, busiest, thread)
     owner = pick(work.owner, ender)
-    for t in np.unique(thread).tolist():
+    for t in distinct(thread).tolist():
         gaps = np.flatnonzero(thread == t)
         start, end = line.gap_start_ns[gaps], line.gap_end_ns[gaps]
         data, sync = waits.split(t, start, end)

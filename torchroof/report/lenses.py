@@ -2,107 +2,100 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from torchroof.errors import OptionError
 from torchroof.join.kernels import REASON_TEXTS, Reason
-from torchroof.report.model import Layer, ReportData, Row, Tensor, Unattributed
+from torchroof.report.flags import why
+from torchroof.report.fold import folds
+from torchroof.report.line import Line, Lines, line_of, sum_of
+from torchroof.report.model import Layer, ReportData, Row, Unattributed
+from torchroof.roofline.verdict import flagged
+
+__all__ = ["BY", "SORT", "Line", "Lines", "line_of", "lines"]
 
 BY = ("layer", "op", "phase", "kernel")
 SORT = ("headroom", "time", "flops")
 
 OUTSIDE_STEPS = REASON_TEXTS[Reason.OUTSIDE_STEPS]
 
-PARTIAL = 0.99
-"""Rates that cover less than this share of a line's kernel time are marked as partial."""
 
-
-class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a table: sums over rows, and rates recomputed from the sums.
-
-    ``label`` is a path, an op, a phase or a kernel's name; lines for what has none are in parentheses:
-    ``(root)``, ``(optimizer)``, ``(no launch record)``. Sums are over the counted steps, but for kernels
-    without a row and lines by kernel, which cover the whole file.
-    """
-
-    label: str
-    path: str | None = None
-    type: str | None = None
-    calls: int | None = None
-    kernels: int = 0
-    kernel_ns: int = 0
-    busy_ns: int = 0
-    host_ns: int = 0
-    phase_ns: dict[str, int] = {}
-    """Kernel time by phase; phases without any are left out."""
-    flops: int | None = None
-    flops_known_ns: int = 0
-    bytes: int | None = None
-    bytes_known_ns: int = 0
-    floor_ns: int | None = None
-    floor_known_ns: int = 0
-    headroom_ns: int | None = None
-    intensity: float | None = None
-    achieved_flops_per_s: float | None = None
-    achieved_bytes_per_s: float | None = None
-    efficiency: float | None = None
-    partial: bool = False
-    """The rates cover less than 99 % of the line's kernel time."""
-    side: str | None = None
-    bound: str | None = None
-    flagged: bool = False
-    why: str | None = None
-    inputs: str | None = None
-    """Shapes in, as text, for wide tables."""
-    outputs: str | None = None
-    parameters: str | None = None
-
-
-class Lines(msgspec.Struct, frozen=True, kw_only=True):
-    """A grouped report: the lines shown, what `top` left out as one line, and the totals of all."""
-
-    by: str
-    sort: str
-    steps: int
-    """Divisor for means per step (steps x devices, at least 1)."""
-    step_ns: int
-    """What shares of a step are taken of (a sum over the counted steps)."""
-    lines: tuple[Line, ...]
-    rest: Line | None
-    total: Line
-    apart: tuple[Line, ...] = ()
-    """What lies outside the counted steps, and so is in no mean per step and not in the total."""
-
-
-def lines(data: ReportData, by: str = "layer", sort: str = "headroom", top: int | None = None) -> Lines:
+def lines(
+    data: ReportData,
+    by: str = "layer",
+    sort: str = "headroom",
+    top: int | None = None,
+    *,
+    fold: bool = False,
+    depth: int | None = None,
+    filter: str | None = None,
+) -> Lines:
     """The report as a table's lines. ``by`` is one of BY, ``sort`` one of SORT (largest first).
 
-    Raises OptionError for anything else, and for a ``top`` under 1.
+    ``fold`` makes one line of equal layers (see `torchroof.report.fold`). ``depth`` sums layers whose path
+    has more components into their ancestor of so many; 0 is the model. ``filter`` is a regular expression,
+    searched for with case in a line's label and in the path, class and op of its rows; lines without a
+    match are in the rest, with those that ``top`` leaves out. In a folded or summed table the flags are of
+    its lines: the fewest that hold half of all headroom, each at least 3 % of the step.
+
+    Raises OptionError for a ``by`` or ``sort`` that is none, a ``top`` under 1, a ``depth`` under 0 or of
+    anything but layers, and a ``filter`` that is no regular expression.
     """
-    if by not in BY:
-        raise OptionError(f"cannot group by {by!r}; choose one of {', '.join(BY)}")
-    if sort not in SORT:
-        raise OptionError(f"cannot sort by {sort!r}; choose one of {', '.join(SORT)}")
-    if top is not None and top < 1:
-        raise OptionError(f"cannot show the top {top}; give a number of at least 1")
-    found = _kernel_lines(data) if by == "kernel" else _row_lines(data, by)
+    _check(by, sort, top, depth)
+    wanted = _pattern(filter)
+    groups = _kernel_groups(data) if by == "kernel" else row_groups(data, by, depth)
+    matching: list[Group] = []
+    others: list[Group] = []
+    for group in groups:
+        (matching if wanted is None or any(map(wanted.search, group.words())) else others).append(group)
+    if by == "layer" and fold:
+        matching, others = folded(matching, data.layers), folded(others, data.layers)
+    kept = len(matching)
+    found = [group.line() for group in (*matching, *others)]
+    if by == "layer" and (fold or depth is not None):
+        found = _flagged(found, (*matching, *others), data.totals.step_ns)
+    candidates = sorted(found[:kept], key=_ORDER[sort])
+    shown = candidates if top is None else candidates[:top]
+    hidden = [*candidates[len(shown) :], *found[kept:]]
     apart = [] if by == "kernel" else [_unattributed_line(u) for u in data.unattributed if u.reason == OUTSIDE_STEPS]
-    found.sort(key=_ORDER[sort])
-    shown = found if top is None else found[:top]
-    hidden = found[len(shown) :]
     return Lines(
         by=by,
         sort=sort,
         steps=max(1, data.steps) * max(1, len(data.devices)),
         step_ns=data.totals.step_ns,
         lines=tuple(shown),
-        rest=_sum(f"({len(hidden)} more)", hidden) if hidden else None,
-        total=_sum("total", found),
+        rest=sum_of(f"({len(hidden)} more)", hidden) if hidden else None,
+        total=sum_of("total", found),
         apart=tuple(apart),
+        filter=filter,
     )
+
+
+def _check(by: str, sort: str, top: int | None, depth: int | None) -> None:
+    if by not in BY:
+        raise OptionError(f"cannot group by {by!r}; choose one of {', '.join(BY)}")
+    if sort not in SORT:
+        raise OptionError(f"cannot sort by {sort!r}; choose one of {', '.join(SORT)}")
+    if top is not None and top < 1:
+        raise OptionError(f"cannot show the top {top}; give a number of at least 1")
+    if depth is not None and depth < 0:
+        raise OptionError(f"there is no depth {depth}; give 0 for the whole model, 1 for its parts, and so on")
+    if depth is not None and by != "layer":
+        raise OptionError(f"a depth is one of layers, and this table is by {by}; leave out one of the two")
+
+
+def _pattern(filter: str | None) -> re.Pattern[str] | None:
+    if filter is None:
+        return None
+    try:
+        return re.compile(filter)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise OptionError(f"the filter {filter!r} is no regular expression: {error}; put \\ before . [ ( * +") from None
 
 
 def _possible(line: Line) -> int:
@@ -117,18 +110,49 @@ _ORDER: dict[str, Callable[[Line], tuple[Any, ...]]] = {
 }
 
 
-def _row_lines(data: ReportData, by: str) -> list[Line]:
-    key = _LABELS[by]
-    groups: dict[str, list[Row]] = {}
+@dataclass(slots=True, eq=False)
+class Group:
+    """What becomes one line: rows under a label, or a line that is made already."""
+
+    label: str
+    rows: list[Row] = field(default_factory=list)
+    path: str | None = None
+    layer: Layer | None = None
+    members: tuple[str, ...] = ()
+    """The paths of the layers that were folded into it."""
+    made: Line | None = None
+    searched: set[str] = field(default_factory=set)
+    """What a filter looks at beside label and rows."""
+
+    def line(self) -> Line:
+        return self.made or line_of(self.label, self.rows, self.layer, path=self.path, members=len(self.members) or 1)
+
+    def words(self) -> set[str]:
+        told = {text for row in self.rows for text in (row.path, row.type, row.op) if text is not None}
+        if self.layer and self.layer.type:
+            told.add(self.layer.type)
+        return told | self.searched | {self.label}
+
+
+def row_groups(data: ReportData, by: str, depth: int | None = None) -> list[Group]:
+    """The rows by label, and what has no row, in the order of the report."""
+    layers = {layer.path: layer for layer in data.layers}
+    groups: dict[str, Group] = {}
     for row in data.rows:
-        groups.setdefault(key(row), []).append(row)
-    layers = {layer.path: layer for layer in data.layers} if by == "layer" else {}
-    found = []
-    for label, rows in groups.items():
-        path = rows[0].path if by == "layer" else None
-        layer = layers.get(path) if path is not None else None
-        found.append(line_of(label, rows, layer))
-    return found + [_unattributed_line(u) for u in data.unattributed if u.reason != OUTSIDE_STEPS]
+        path = _cut(row.path, depth) if by == "layer" else None
+        label = _layer_label(row, path) if by == "layer" else _LABELS[by](row)
+        group = groups.get(label)
+        if group is None:
+            layer = layers.get(path) if path is not None else None
+            group = groups[label] = Group(label, path=path, layer=layer)
+        group.rows.append(row)
+    left = [Group(f"({u.reason})", made=_unattributed_line(u)) for u in data.unattributed if u.reason != OUTSIDE_STEPS]
+    return [*groups.values(), *left]
+
+
+def _cut(path: str | None, depth: int | None) -> str | None:
+    """The path of the ancestor at a depth, which is the number of its components; the model's is 0."""
+    return path if path is None or depth is None else ".".join(path.split(".")[:depth])
 
 
 _NO_LAYER = {
@@ -138,10 +162,10 @@ _NO_LAYER = {
 }
 
 
-def _layer_label(row: Row) -> str:
-    if row.path is None:
+def _layer_label(row: Row, path: str | None) -> str:
+    if path is None:
         return _NO_LAYER.get(row.phase, f"({row.phase})")
-    return row.path or "(root)"
+    return path or "(root)"
 
 
 def _op_label(row: Row) -> str:
@@ -152,76 +176,63 @@ def _phase_label(row: Row) -> str:
     return row.phase
 
 
-_LABELS: dict[str, Callable[[Row], str]] = {"layer": _layer_label, "op": _op_label, "phase": _phase_label}
+_LABELS: dict[str, Callable[[Row], str]] = {"op": _op_label, "phase": _phase_label}
 
 
-def line_of(label: str, rows: Sequence[Row], layer: Layer | None = None) -> Line:
-    """The line of a group of rows; ``layer`` adds what is known of a layer beyond its rows."""
-    phases: dict[str, int] = {}
-    for row in rows:
-        phases[row.phase] = phases.get(row.phase, 0) + row.kernel_ns
-    types = {r.type for r in rows}
-    bounds: dict[str | None, int] = {}
-    sides: dict[str | None, int] = {}
-    for row in rows:
-        weight = row.busy_ns + row.host_ns
-        bounds[row.bound] = bounds.get(row.bound, 0) + weight
-        sides[row.side] = sides.get(row.side, 0) + weight
-    return _line(
-        label,
-        path=layer.path if layer else None,
-        type=types.pop() if len(types) == 1 else None,
-        calls=layer.calls if layer else sum(r.calls for r in rows),
-        kernels=sum(r.kernels for r in rows),
-        kernel_ns=sum(r.kernel_ns for r in rows),
-        busy_ns=sum(r.busy_ns for r in rows),
-        host_ns=sum(r.host_ns for r in rows),
-        phase_ns=phases,
-        flops=_known(r.flops for r in rows),
-        flops_known_ns=sum(r.flops_known_ns for r in rows),
-        bytes=_known(_moved(r) for r in rows),
-        bytes_known_ns=sum(r.bytes_known_ns for r in rows),
-        floor_ns=_known(r.floor_ns for r in rows),
-        floor_known_ns=sum(r.floor_known_ns for r in rows),
-        headroom_ns=_known(r.headroom_ns for r in rows),
-        side=max(sides, key=lambda s: sides[s]),
-        bound=max(bounds, key=lambda b: bounds[b]),
-        flagged=layer.flagged if layer else False,
-        why=layer.why if layer else None,
-        inputs=_shapes(layer.inputs) if layer else None,
-        outputs=_shapes(layer.outputs) if layer else None,
-        parameters=_shapes(layer.parameters) if layer else None,
-    )
+def folded(groups: Sequence[Group], layers: Sequence[Layer]) -> list[Group]:
+    """The groups with equal layers made one; the rest in their order."""
+    by_path = {group.path: group for group in groups if group.path is not None}
+    left = {group.label: group for group in groups}
+    made = []
+    for found in folds(layers, {path: _time(group) for path, group in by_path.items()}):
+        members = [by_path[path] for path in found.paths]
+        for member in members:
+            del left[member.label]
+        made.append(
+            Group(
+                f"{found.pattern} ×{len(members)}",
+                rows=[row for member in members for row in member.rows],
+                path=found.pattern,
+                layer=_common(found.pattern, [m.layer for m in members if m.layer]),
+                members=found.paths,
+            )
+        )
+    return [*made, *left.values()]
 
 
-def _line(label: str, **sums: Any) -> Line:
-    """A line whose rates follow from its sums."""
-    flops, moved, floor = sums["flops"], sums["bytes"], sums["floor_ns"]
-    covered = min(sums["flops_known_ns"], sums["bytes_known_ns"], sums["floor_known_ns"])
-    return Line(
-        label=label,
-        intensity=flops / moved if flops is not None and moved else None,
-        achieved_flops_per_s=_over(flops, sums["flops_known_ns"], 1e9),
-        achieved_bytes_per_s=_over(moved, sums["bytes_known_ns"], 1e9),
-        efficiency=_over(floor, sums["floor_known_ns"], 1.0),
-        partial=floor is not None and covered < PARTIAL * sums["kernel_ns"],
-        **sums,
-    )
+def _time(group: Group) -> float:
+    """Kernel time per call."""
+    calls = group.layer.calls if group.layer else 0
+    return sum(row.kernel_ns for row in group.rows) / max(1, calls)
 
 
-def _over(amount: int | None, ns: int, scale: float) -> float | None:
-    return None if amount is None or not ns else amount * scale / ns
-
-
-def _moved(row: Row) -> int | None:
-    if row.bytes_read is None and row.bytes_written is None:
+def _common(pattern: str, layers: Sequence[Layer]) -> Layer | None:
+    """What equal layers have in common; what they differ in is left out. None where nothing is known of them."""
+    if not layers:
         return None
-    return (row.bytes_read or 0) + (row.bytes_written or 0)
+    first = layers[0]
+
+    def shared(name: str) -> Any:
+        return getattr(first, name) if len({getattr(layer, name) for layer in layers}) == 1 else ()
+
+    return Layer(
+        path=pattern,
+        type=first.type,
+        calls=sum(layer.calls for layer in layers),
+        inputs=shared("inputs"),
+        outputs=shared("outputs"),
+        parameters=shared("parameters"),
+    )
 
 
-def _known(values: Iterable[int | None]) -> int | None:
-    known = [v for v in values if v is not None]
-    return sum(known) if known else None
+def _flagged(found: Sequence[Line], groups: Sequence[Group], step_ns: int) -> list[Line]:
+    """The lines with flags of their own, by the same rule as a report's layers."""
+    chosen = flagged([line.headroom_ns or 0 for line in found], step_ns)
+    replaced = []
+    for position, (line, group) in enumerate(zip(found, groups, strict=True)):
+        flag = position in chosen and group.path is not None
+        replaced.append(msgspec.structs.replace(line, flagged=flag, why=why(group.rows) if flag else None))
+    return replaced
 
 
 def _unattributed_line(entry: Unattributed) -> Line:
@@ -234,38 +245,24 @@ def _unattributed_line(entry: Unattributed) -> Line:
     )
 
 
-def _kernel_lines(data: ReportData) -> list[Line]:
-    """Lines by kernel name: counts and time over the whole file; work belongs to ops, not to kernels."""
-    groups: dict[str, Line] = {}
+def _kernel_groups(data: ReportData) -> list[Group]:
+    """Kernels by name: counts and time over the whole file; work belongs to ops, not to kernels."""
+    groups: dict[str, Group] = {}
     for kernel in data.kernels:
-        before = groups.get(kernel.name) or Line(label=kernel.name)
+        group = groups.setdefault(kernel.name, Group(kernel.name, made=Line(label=kernel.name)))
+        before = group.made or Line(label=kernel.name)
         phases = dict(before.phase_ns)
         if kernel.phase is not None:
             phases[kernel.phase] = phases.get(kernel.phase, 0) + kernel.kernel_ns
-        groups[kernel.name] = Line(
+        group.made = Line(
             label=kernel.name,
             kernels=before.kernels + kernel.kernels,
             kernel_ns=before.kernel_ns + kernel.kernel_ns,
             phase_ns=phases,
         )
+        group.searched.update(_told(kernel.path, kernel.op))
     return list(groups.values())
 
 
-_ADDITIVE = ("kernels", "kernel_ns", "busy_ns", "host_ns", "flops_known_ns", "bytes_known_ns", "floor_known_ns")
-_ADDITIVE_IF_KNOWN = ("flops", "bytes", "floor_ns", "headroom_ns")
-
-
-def _sum(label: str, found: Sequence[Line]) -> Line:
-    """Lines added up; what is unknown in some is the sum of the rest, and null where nothing is known."""
-    sums: dict[str, Any] = {name: sum(getattr(line, name) for line in found) for name in _ADDITIVE}
-    sums |= {name: _known(getattr(line, name) for line in found) for name in _ADDITIVE_IF_KNOWN}
-    phases: dict[str, int] = {}
-    for line in found:
-        for phase, ns in line.phase_ns.items():
-            phases[phase] = phases.get(phase, 0) + ns
-    return _line(label, phase_ns=phases, **sums)
-
-
-def _shapes(tensors: tuple[Tensor, ...]) -> str | None:
-    """``8x3x224x224 float32, …``; None where no shape is known."""
-    return ", ".join(f"{'x'.join(map(str, t.shape)) or 'scalar'} {t.dtype or '?'}" for t in tensors) or None
+def _told(*texts: str | None) -> Iterable[str]:
+    return (text for text in texts if text is not None)

@@ -163,7 +163,7 @@ def _verdict(data: ReportData, causes: tuple[Share, ...]) -> str:
 
 def _worst(data: ReportData) -> str | None:
     """What the flagged layer with the most headroom means."""
-    flagged = [line for line in lines(data, by="layer").lines if line.flagged]
+    flagged = [line for line in lines(data, by="layer", fold=True).lines if line.flagged]
     if not flagged:
         return None
     line = flagged[0]
