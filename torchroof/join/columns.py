@@ -18,7 +18,8 @@ def pick(column: NDArray[Any], position: NDArray[Any], absent: int = NONE) -> ND
 
 
 def distinct(column: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values in ascending order. Asking for the index, too, spares `numpy.unique` an import of `numpy.ma`."""
+    """The distinct values in ascending order."""
+    # Asking for the index, too, spares numpy.unique an import of numpy.ma.
     return np.unique(column, return_index=True)[0]
 
 
