@@ -132,6 +132,17 @@ def test_gzip_is_told_by_content_and_may_have_several_members(tmp_path: Path) ->
     assert len(read(os.fspath(plain)).device) == 1
 
 
+def test_a_gzip_file_that_was_cut(tmp_path: Path) -> None:
+    path = tmp_path / "cut.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents":[]}')[:-9])
+    with pytest.raises(TruncatedTrace, match=r"cut\.json\.gz: the gzip data end early"):
+        read(path)
+
+
+def test_a_byte_order_mark_is_noted(read_text: Any) -> None:
+    assert [note.kind for note in read_text(b'\xef\xbb\xbf{"traceEvents":[]}').notes] == ["byte_order_mark"]
+
+
 def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container, "INFLATED_LIMIT", 1 << 20)
     path = tmp_path / "bomb.json.gz"

@@ -106,7 +106,7 @@ def test_zero_is_a_correlation_once_and_none_when_several_kernels_carry_it(read_
 
 def test_external_ids_join_only_where_no_correlation_is(read_events: Any) -> None:
     events = [
-        made("hip_runtime", **{"External id": 31}), made("kernel", **{"External id": 31}),
+        made("hip_runtime", **{"external id": 31}), made("kernel", **{"External id": 31}),
         made("kernel", ts=1, **{"external id": 0}), made("hip_runtime", ts=2, **{"External id": 0}),
     ]  # fmt: skip
     table = read_events(*events)
@@ -213,3 +213,22 @@ def test_the_scopes_of_a_capture_and_its_facts(read_events: Any) -> None:
     assert kinds(table) == {"": HostKind.SCOPE, "fc1": HostKind.SCOPE}
     assert table.metadata == {"schemaVersion": 1, "torchroof": {"version": 1}, "deviceProperties": []}
     assert table.source == "made.json"
+
+
+def test_operands_of_annotations_are_not_kept(read_events: Any) -> None:
+    shapes = {"Input Dims": [[2]], "Input type": ["float"]}
+    table = read_events(made("user_annotation", **shapes), made("cpu_op", "ProfilerStep#1", ts=1, **shapes))
+    assert table.signatures == ()
+    assert table.host.signature.tolist() == [NONE, NONE]
+
+
+def test_an_arrow_without_a_time_has_no_end_there(read_events: Any) -> None:
+    table = read_events(arrow("s", 1, 10, 1), arrow("f", 1, 20, "soon"))  # type: ignore[arg-type]
+    assert len(table.flows.from_ns) == 0
+    assert notes(table) == {"unmatched_flows": 1}
+
+
+def test_one_kernel_and_a_copy_may_share_correlation_zero(read_events: Any) -> None:
+    table = read_events(made("kernel", correlation=0), made("gpu_memcpy", ts=1, correlation=0))
+    assert table.device.correlation.tolist() == [0, 0]
+    assert table.notes == ()
