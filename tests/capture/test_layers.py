@@ -82,6 +82,14 @@ def test_modules_made_during_training(left: Reader) -> None:
     assert left(prof).calls == {"m": 3, "m.late": 3, "m.Dropout": 3, "m.Linear": 3, "m.Linear_2": 3}
 
 
+def test_a_module_at_the_address_of_one_that_is_gone(left: Reader) -> None:
+    with _profile(nn.Identity()) as prof:
+        for _ in range(5):
+            for kind in (nn.ReLU, nn.Tanh, nn.Sigmoid):
+                kind()(torch.ones(2))
+    assert left(prof).calls == {"ReLU": 5, "Tanh": 5, "Sigmoid": 5}
+
+
 def test_forward_called_directly_belongs_to_the_parent(left: Reader) -> None:
     class Direct(nn.Module):
         def __init__(self) -> None:

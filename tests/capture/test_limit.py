@@ -66,6 +66,20 @@ def test_complete_steps_before_the_limit_count(left: Callable[..., Any]) -> None
     assert counted[-1] < 39
 
 
+def test_the_step_in_which_the_limit_is_reached_is_not_complete(left: Callable[..., Any]) -> None:
+    with torchroof.profile(measure=False) as prof:
+        for step in range(4):
+            torch.ones(2).exp_()
+            if step == 2:
+                prof._recording._window._stop()
+            torch.ones(2).sin_()
+            prof.step()
+    found = left(prof)
+    assert found.steps == [0, 1, 2] and found.facts.counted_steps == (1,)
+    names = [e["name"] for e in found.events]
+    assert (names.count("aten::exp_"), names.count("aten::sin_")) == (3, 2)
+
+
 def test_without_the_count_the_limit_is_off_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
