@@ -174,6 +174,7 @@ def test_an_odd_event_costs_only_itself(read_events: Any) -> None:
     assert [table.names[i] for i in table.host.name] == ["aten::mm", "8"]
     assert table.host.sequence.tolist() == [4, NONE]
     assert [str(table.signatures[i].operands[0]) for i in table.host.signature] == ["2x2 float32"] * 2
+    assert table.host.signature.min() >= 0
     assert notes(table)["odd_events"] == 10
 
 
@@ -232,3 +233,15 @@ def test_one_kernel_and_a_copy_may_share_correlation_zero(read_events: Any) -> N
     table = read_events(made("kernel", correlation=0), made("gpu_memcpy", ts=1, correlation=0))
     assert table.device.correlation.tolist() == [0, 0]
     assert table.notes == ()
+
+
+def test_an_odd_event_keeps_its_exact_time(read_text: Any) -> None:
+    table = read_text('[{"ph":"X","cat":"kernel","name":7,"pid":0,"tid":7,"ts":1712195495505582.988,"dur":1.001}]')
+    assert table.device.start_ns.tolist() == [1712195495505582988]
+    assert table.device.end_ns.tolist() == [1712195495505583989]
+
+
+def test_device_spans_that_start_together_keep_the_files_order(read_events: Any) -> None:
+    table = read_events(*(made("kernel", f"k{i}", ts=i % 2, dur=i % 3) for i in range(40)))
+    names = [table.names[i] for i in table.device.name]
+    assert names == [f"k{i}" for i in (*range(0, 40, 2), *range(1, 40, 2))]
