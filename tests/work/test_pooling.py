@@ -10,6 +10,7 @@ from schema_calls import bytes_of, call_of, dense_spec, models
 
 from torchroof.tensors import OpCall
 from torchroof.work.models.pooling import MODELS
+from torchroof.work.models.windows import adaptive_elements
 
 WORK = {op: model.formula for op, model in models(MODELS).items()}
 aten = torch.ops.aten
@@ -98,3 +99,14 @@ def test_adaptive_windows_by_their_gradient(height, width, rows, columns):
 def test_what_torch_returns_is_what_is_written(overload, args):
     expected = overload(*args) if "mkldnn" not in str(overload) else torch.max_pool2d(*args)
     assert price(overload, *args).bytes_written == bytes_of(expected)
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_adaptive_windows_by_adding_them_up(size, out):
+    windows = sum(-(-(i + 1) * size // out) - i * size // out for i in range(out))
+    assert adaptive_elements(size, out) == windows
+
+
+def test_an_absurd_output_size_costs_no_time():
+    call = OpCall("aten::_adaptive_avg_pool2d", (dense_spec((1, 1, 8, 8)), (10**300, 1)))
+    assert WORK["_adaptive_avg_pool2d"](call).flops == 10**300 * 8  # 8 + 10^300 - gcd 8; 8 + 1 - 1

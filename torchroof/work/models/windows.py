@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 from torchroof.tensors import OpCall, Unknown
 
 
@@ -38,8 +40,11 @@ def pooled(size: int, kernel: int, stride: int, padding: int, dilation: int, cei
 
 
 def adaptive_elements(size: int, out: int) -> int:
-    """Elements in all windows of one axis: window i is floor(i·size/out) to ceil((i+1)·size/out)."""
-    return sum(-(-(i + 1) * size // out) - i * size // out for i in range(out))
+    """Elements in all windows of one axis: window i is floor(i·size/out) to ceil((i+1)·size/out).
+
+    The starts add up to F = ((size - 1)(out - 1) + gcd - 1) / 2, the ends to size·out - F.
+    """
+    return size + out - gcd(size, out)
 
 
 def _positions(span: int, stride: int) -> int:
