@@ -128,9 +128,7 @@ _ORDERS: dict[str, _Order] = {
     "_convolution": _WHOLE,
     "convolution_overrideable": _WHOLE,
     "cudnn_convolution": _Order(stride=3, padding=2, dilation=4, groups=5),
-    "cudnn_convolution_transpose": _Order(
-        stride=4, padding=2, dilation=5, transposed=True, output_padding=3, groups=6
-    ),
+    "cudnn_convolution_transpose": _Order(stride=4, padding=2, dilation=5, transposed=True, output_padding=3, groups=6),
     "cudnn_convolution_relu": _FUSED,
     "cudnn_convolution_add_relu": _FUSED_ADD,
     "miopen_convolution": _VENDOR,

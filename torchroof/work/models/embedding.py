@@ -125,6 +125,4 @@ _TABLE: tuple[tuple[str, Formula, str], ...] = (
     ("_embedding_bag_dense_backward", _bag_gradient, _BAG_BACK),
 )
 
-MODELS: tuple[Model, ...] = tuple(
-    Model(f"aten::{op}", "embedding", formula, words) for op, formula, words in _TABLE
-)
+MODELS: tuple[Model, ...] = tuple(Model(f"aten::{op}", "embedding", formula, words) for op, formula, words in _TABLE)

@@ -22,9 +22,7 @@ def packed(like: TensorSpec) -> int:
     return 2 if like.dtype is not None and like.dtype.name == "float4_e2m1fn_x2" else 1
 
 
-def _product(
-    call: OpCall, left: int, right: int, batched: bool
-) -> tuple[TensorSpec, TensorSpec, int, TensorSpec]:
+def _product(call: OpCall, left: int, right: int, batched: bool) -> tuple[TensorSpec, TensorSpec, int, TensorSpec]:
     """Both factors, FLOPs and the result of ``(…, m, k) @ (…, k, n)``."""
     rank = 3 if batched else 2
     a, b = shaped(call, left, rank), shaped(call, right, rank)
@@ -72,9 +70,7 @@ def _addmv(call: OpCall) -> Work:
 def _matrix_vector(call: OpCall, at: int, kept: TensorSpec | None) -> Work:
     matrix, vector = shaped(call, at, 2), shaped(call, at + 1, 1)
     agree(call, matrix.shape[1] == vector.shape[0], "columns of the matrix against the vector")
-    return Work.of(
-        multiply_adds(matrix.numel, matrix), [kept, matrix, vector], [matrix.dense(matrix.shape[:1])]
-    )
+    return Work.of(multiply_adds(matrix.numel, matrix), [kept, matrix, vector], [matrix.dense(matrix.shape[:1])])
 
 
 def _dot(call: OpCall) -> Work:

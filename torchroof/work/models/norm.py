@@ -232,6 +232,4 @@ _TABLE: tuple[tuple[str, Formula, str], ...] = (
     ("native_group_norm_backward", _group_norm_backward, _GROUP_BACK),
 )
 
-MODELS: tuple[Model, ...] = tuple(
-    Model(f"aten::{op}", "norm", formula, words) for op, formula, words in _TABLE
-)
+MODELS: tuple[Model, ...] = tuple(Model(f"aten::{op}", "norm", formula, words) for op, formula, words in _TABLE)

@@ -116,8 +116,7 @@ _AVG = (
     "division). Reads the input, writes the output."
 )
 _AVG_BACK = (
-    "1 add per element of every window, padding counted in full. Reads the output gradient, writes the "
-    "input gradient."
+    "1 add per element of every window, padding counted in full. Reads the output gradient, writes the input gradient."
 )
 
 
@@ -129,9 +128,7 @@ MODELS: tuple[Model, ...] = (
     _model("max_pool1d", _max(1, False), _MAX + "."),
     *(_model(f"max_pool{d}d_with_indices", _max(d, True), _MAX + " and int64 indices.") for d in (1, 2, 3)),
     *(
-        _model(
-            f"max_pool{d}d_with_indices_backward", _max_backward(d, 7), _MAX_BACK.format("the int64 indices")
-        )
+        _model(f"max_pool{d}d_with_indices_backward", _max_backward(d, 7), _MAX_BACK.format("the int64 indices"))
         for d in (2, 3)
     ),
     *(_model(f"mkldnn_max_pool{d}d", _max(d, False), _MAX + ".") for d in (2, 3)),
