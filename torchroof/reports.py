@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 import zlib
 from collections.abc import Sequence
 from functools import cached_property
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 from torchroof.device.roof import Ceiling
 from torchroof.errors import ReportFileError, UnknownDevice
 from torchroof.report import codec, lenses, summary
+from torchroof.report.explain import Account, explain
 from torchroof.report.model import Kernel, ReportData, Row, Step
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from torchroof.views.explain import Explanation
     from torchroof.views.table import Page
 
 TOP = 20
@@ -38,9 +41,30 @@ class Report:
     def __init__(self, data: ReportData) -> None:
         self.data = data
 
-    def lines(self, by: str = "layer", sort: str = "headroom", top: int | None = None) -> lenses.Lines:
-        """The lines of the table: ``by`` layer, op, phase or kernel, ``sort`` headroom, time or flops."""
-        return lenses.lines(self.data, by=by, sort=sort, top=top)
+    def lines(
+        self,
+        by: str = "layer",
+        sort: str = "headroom",
+        top: int | None = None,
+        *,
+        fold: bool = False,
+        depth: int | None = None,
+        filter: str | None = None,
+    ) -> lenses.Lines:
+        """The lines of the table: ``by`` layer, op, phase or kernel, ``sort`` headroom, time or flops.
+
+        ``fold`` makes equal layers one line, ``depth`` sums layers into their ancestor of so many names, and
+        ``filter`` is a regular expression that a line's path, class or one of its ops has to match; the other
+        lines are in the rest. Raises OptionError.
+        """
+        return lenses.lines(self.data, by=by, sort=sort, top=top, fold=fold, depth=depth, filter=filter)
+
+    def explain(self, path: str) -> Explained:
+        """The whole accounting of one layer, of a pattern as the table shows it, or of ``(optimizer)`` and the like.
+
+        It prints itself, like a report. Raises OptionError, naming what is near, where nothing has the path.
+        """
+        return Explained(explain(self.data, path))
 
     @property
     def headline(self) -> summary.Headline:
@@ -52,11 +76,21 @@ class Report:
         """What a line of the printed table is: a layer, or an op where the trace knows no layers."""
         return "layer" if any(row.path is not None for row in self.data.rows) else "op"
 
-    def page(self, by: str | None = None, sort: str = "headroom", top: int | None = TOP) -> Page:
+    def page(
+        self,
+        by: str | None = None,
+        sort: str = "headroom",
+        top: int | None = TOP,
+        *,
+        fold: bool = True,
+        depth: int | None = None,
+        filter: str | None = None,
+    ) -> Page:
         """The page that `print` shows, for rich: ``rich.print(report.page(by="op", top=5))``."""
         from torchroof.views.table import Page
 
-        return Page(self.data, self.headline, self.lines(by or self.by, sort, top))
+        lines = self.lines(by or self.by, sort, top, fold=fold, depth=depth, filter=filter)
+        return Page(self.data, self.headline, lines)
 
     @cached_property
     def layers(self) -> pd.DataFrame:
@@ -108,7 +142,7 @@ class Report:
         """
         from torchroof.views.tensorboard import logdir as folder
 
-        lines = self.lines(self.by, top=TOP)
+        lines = self.lines(self.by, top=TOP, fold=True)
         folder.write(self.data, self.headline, lines, logdir, trace_path, step, name or folder.RUN)
 
     def __str__(self) -> str:
@@ -126,6 +160,32 @@ class Report:
         from torchroof.views.terminal import html
 
         return html(self.page())
+
+
+class Explained:
+    """The accounting of one layer. ``print`` shows it; ``data`` are the same figures as plain values."""
+
+    def __init__(self, data: Account) -> None:
+        self.data = data
+
+    def to_json(self) -> str:
+        """The accounting as one line of JSON: sums over the counted steps, in ns, FLOPs and bytes."""
+        return codec.encode(self.data).decode().rstrip("\n")
+
+    def __str__(self) -> str:
+        from torchroof.views.terminal import plain_text, screen_width
+
+        return plain_text(self.__rich__(), screen_width())
+
+    def __rich__(self) -> Explanation:
+        from torchroof.views.explain import Explanation
+
+        return Explanation(self.data, time.time())
+
+    def _repr_html_(self) -> str:
+        from torchroof.views.terminal import html
+
+        return html(self.__rich__())
 
 
 def analyze(

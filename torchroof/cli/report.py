@@ -7,14 +7,18 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchroof import reports
 from torchroof.cli import exit_codes
 from torchroof.errors import OptionError, OutputError, TraceError
 from torchroof.report import codec
-from torchroof.report.lenses import BY, SORT
+from torchroof.report.lenses import BY, SORT, filter_of
 from torchroof.reports import Report
 from torchroof.views.output import Write, output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 NAME = "report"
 HELP = "the per-layer roofline table of a trace"
@@ -22,6 +26,8 @@ EPILOG = """
 examples:
   torchroof report trace.json.gz --device "RTX A6000"
   torchroof report trace.json.gz --by op --sort time --top 10
+  torchroof report trace.json.gz --filter attention --depth 3
+  torchroof report trace.json.gz --explain encoder.layer.0.fc1
   torchroof report trace.json.gz --format json -o report.json.gz
 The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units.
 """
@@ -43,6 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)")
     add("--by", choices=BY, help="what a line is (default: layer; op where the trace knows no layers)")
     add("--sort", choices=SORT, default="headroom", help="what comes first (default: headroom)")
+    add("--no-fold", dest="fold", action="store_false", help="a line for each of several equal layers (csv: always)")
+    add("--depth", type=_count, metavar="N", help="sum layers into their ancestor of N names; 0 is the whole model")
+    add("--filter", metavar="REGEX", help="lines whose path, class or op matches; the others go into the rest")
+    add("--explain", metavar="PATH", help="the whole accounting of one layer in place of the table")
     add("--logdir", metavar="DIR", help="also write trace, JSON and TensorBoard scalars there")
 
 
@@ -55,7 +65,10 @@ def run(args: argparse.Namespace) -> int:
         if args.logdir:
             _make_folder(args.logdir)
         report = _report(args)
-        _FORMATS[args.format](report, args, write)
+        if args.explain is not None:
+            _explain(report, args, write)
+        else:
+            _FORMATS[args.format](report, args, write)
         if args.logdir:
             saved = reports.is_saved_report(args.file)
             report.write_logdir(args.logdir, None if saved else args.file)
@@ -64,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of lines")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
 
 
@@ -72,6 +85,9 @@ def _check(args: argparse.Namespace) -> None:
     """What needs no analysis to be refused."""
     if Path(args.file).is_dir():
         raise TraceError(f"{args.file} is a folder, and report reads one file; name a trace in it")
+    if args.explain is not None and args.format == "csv":
+        raise OptionError("one layer's accounting is no table; give --explain with --format table or json")
+    filter_of(args.filter)
     if args.output and args.output != "-" and _same(args.output, args.file):
         raise OutputError(f"{args.output} is the trace itself; choose another name for the output")
 
@@ -99,16 +115,27 @@ def _report(args: argparse.Namespace) -> Report:
 
 
 def _table(report: Report, args: argparse.Namespace, write: Write) -> None:
+    top = reports.TOP if args.top is None else args.top or None
+    _show(report.page(args.by, args.sort, top, fold=args.fold, depth=args.depth, filter=args.filter), write)
+
+
+def _show(page: RenderableType, write: Write) -> None:
     from torchroof.views.terminal import Screen, plain_text, screen_width
 
-    top = reports.TOP if args.top is None else args.top or None
-    page = report.page(args.by, args.sort, top)
     if write is not _to_screen:
         write(plain_text(page, screen_width()).encode() + b"\n")
     elif sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
         Screen().print(page)
     else:
         print(plain_text(page, screen_width()))
+
+
+def _explain(report: Report, args: argparse.Namespace, write: Write) -> None:
+    account = report.explain(args.explain)
+    if args.format == "table":
+        return _show(account.__rich__(), write)
+    text = codec.encode(account.data)
+    return write(text if write is _to_screen else reports.packed(text, args.output))
 
 
 def _json(report: Report, args: argparse.Namespace, write: Write) -> None:
@@ -120,7 +147,8 @@ def _json(report: Report, args: argparse.Namespace, write: Write) -> None:
 def _csv(report: Report, args: argparse.Namespace, write: Write) -> None:
     from torchroof.views.export import csv_text
 
-    write(csv_text(report.lines(args.by or report.by, args.sort, args.top or None)).encode())
+    lines = report.lines(args.by or report.by, args.sort, args.top or None, depth=args.depth, filter=args.filter)
+    write(csv_text(lines).encode())
     _print_notes(report)
 
 

@@ -47,7 +47,7 @@ def lines(
     anything but layers, and a ``filter`` that is no regular expression.
     """
     _check(by, sort, top, depth)
-    wanted = _pattern(filter)
+    wanted = filter_of(filter)
     groups = _kernel_groups(data) if by == "kernel" else row_groups(data, by, depth)
     matching: list[Group] = []
     others: list[Group] = []
@@ -89,7 +89,8 @@ def _check(by: str, sort: str, top: int | None, depth: int | None) -> None:
         raise OptionError(f"a depth is one of layers, and this table is by {by}; leave out one of the two")
 
 
-def _pattern(filter: str | None) -> re.Pattern[str] | None:
+def filter_of(filter: str | None) -> re.Pattern[str] | None:
+    """The regular expression of a filter, None for none. Raises OptionError."""
     if filter is None:
         return None
     try:
@@ -140,7 +141,7 @@ def row_groups(data: ReportData, by: str, depth: int | None = None) -> list[Grou
     groups: dict[str, Group] = {}
     for row in data.rows:
         path = _cut(row.path, depth) if by == "layer" else None
-        label = _layer_label(row, path) if by == "layer" else _LABELS[by](row)
+        label = layer_label(row, path) if by == "layer" else _LABELS[by](row)
         group = groups.get(label)
         if group is None:
             layer = layers.get(path) if path is not None else None
@@ -162,7 +163,7 @@ _NO_LAYER = {
 }
 
 
-def _layer_label(row: Row, path: str | None) -> str:
+def layer_label(row: Row, path: str | None) -> str:
     if path is None:
         return _NO_LAYER.get(row.phase, f"({row.phase})")
     return path or "(root)"

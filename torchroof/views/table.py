@@ -42,13 +42,14 @@ class Page:
         yield from top.draw(self.headline, any(d.ceilings for d in self.data.devices), width, ascii_only)
         yield Text("")
         if self.lines.lines or self.lines.rest:
-            yield from _table(self.lines, width, ascii_only)
+            yield from draw(self.lines, width, ascii_only)
         else:
             yield Text("The file has no kernel to list.")
         yield from _foot(self.data, self.lines, self.headline.notes, ascii_only)
 
 
-def _table(lines: Lines, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+def draw(lines: Lines, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    """The table alone: its title, headings, lines and sums."""
     sums = tuple(line for line in (lines.rest, lines.total) if line)
     everything = (*lines.lines, *sums)
     margin = 2 if any(line.flagged for line in lines.lines) else 0
@@ -90,7 +91,8 @@ def _title(lines: Lines, ascii_only: bool) -> Text:
         won, step = lines.total.headroom_ns / lines.steps, lines.step_ns / lines.steps
         told = f" · {units.duration(won)} of {units.duration(step)} could be won back"
     scope = ", whole file per counted step" if lines.by == "kernel" else ", per step"
-    return text.append(clean(scope + told, ascii_only))
+    matching = f", matching {lines.filter!r}" if lines.filter is not None else ""
+    return text.append(clean(matching + scope + told, ascii_only))
 
 
 def _heading(words: list[str], kept: list[Drawn], label_width: int) -> Text:

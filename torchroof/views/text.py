@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -11,6 +12,8 @@ _ASCII = str.maketrans("…×µμ→·—–−─▶█▓▒░’‘“”≥
 """Stands in, one for one, where a terminal has ASCII only."""
 _UNSAFE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Unicode categories that steer a terminal or reorder text: controls, bidi marks, line separators."""
+_FOLDED = re.compile(r"(\S+)( [×x][0-9]+)")
+"""A pattern and how many layers it stands for."""
 
 
 @lru_cache(maxsize=4096)
@@ -27,19 +30,21 @@ def shorten(label: str, width: int) -> str:
     """A label cut to so many cells, in the middle.
 
     A dotted path keeps its last name, then its numbers (they tell ``layer.3`` from ``layer.11``), then as
-    many names from the end as fit.
+    many names from the end as fit; behind a pattern of equal layers their count is kept too.
     """
     if cell_len(label) <= width:
         return label
-    parts = label.split(".")
-    if len(parts) > 2 and " " not in label and (short := _shorten_path(parts, width)) is not None:
-        return short
+    folded = _FOLDED.fullmatch(label)
+    path, count = (folded[1], folded[2]) if folded else (label, "")
+    parts = path.split(".")
+    if len(parts) > 2 and " " not in path and (short := _shorten_path(parts, width - cell_len(count))) is not None:
+        return short + count
     tail = (width - 1) * 3 // 5
     return set_cell_size(label, width - 1 - tail).rstrip(" ") + "…" + _last_cells(label, tail)
 
 
 def _shorten_path(parts: list[str], width: int) -> str | None:
-    numbers = [i for i, part in enumerate(parts) if part.isdecimal()]
+    numbers = [i for i, part in enumerate(parts) if part.isdecimal() or part.startswith("[")]
     order = [len(parts) - 1, *reversed(numbers), *range(len(parts) - 2, -1, -1)]
     kept: set[int] = set()
     for index in order:

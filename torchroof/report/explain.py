@@ -1,0 +1,278 @@
+"""The whole accounting of one layer: what it ran, what that had to do, and which limit judged it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from torchroof import units
+from torchroof.device.roof import Ceiling, Roof
+from torchroof.report.fold import pattern_of
+from torchroof.report.lenses import layer_label, lines
+from torchroof.report.line import Line, Lines, known_sum, line_of
+from torchroof.report.model import PHASES, Copy, Device, Kernel, Layer, ReportData, Row, Tensor
+from torchroof.report.naming import layers_named
+from torchroof.roofline.place import pipe_of, ridge
+from torchroof.roofline.verdict import IDLE_UNITS_EFFICIENCY, LATENCY_FACTOR, words
+from torchroof.work.registry import Registry
+from torchroof.work.standard import STANDARD
+
+T = TypeVar("T")
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What one op did in one phase, as a report's rows tell it; rows of equal layers are added up.
+
+    Sums are over the counted steps. ``ceilings`` are those that judged, ``attribution`` and ``unknown`` as in
+    the rows, without repetition.
+    """
+
+    phase: str
+    op: str | None
+    precision: str | None
+    calls: int
+    kernels: int
+    kernel_ns: int
+    busy_ns: int
+    host_ns: int
+    flops: int | None
+    flops_full: int | None
+    flops_known_ns: int
+    bytes_read: int | None
+    bytes_written: int | None
+    bytes_upper: int | None
+    bytes_known_ns: int
+    intensity: float | None
+    floor_ns: int | None
+    floor_known_ns: int
+    headroom_ns: int | None
+    achieved_flops_per_s: float | None
+    achieved_bytes_per_s: float | None
+    efficiency: float | None
+    side: str | None
+    bound: str | None
+    verdict: str
+    """The bound in words."""
+    because: str | None
+    """What makes it so, with the figures compared."""
+    formula: str | None
+    """How the op's FLOPs are counted, in words; None for an op without a work model."""
+    ceilings: tuple[Ceiling, ...]
+    attribution: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """One layer, or several equal ones as one. ``total`` is ``own`` and everything within it."""
+
+    schema: str = "torchroof.explain/1"
+    path: str
+    """A path, a pattern, or a label in parentheses for what has no layer."""
+    type: str | None
+    members: tuple[str, ...]
+    """The paths that the pattern stands for; one for a layer."""
+    aliases: tuple[str, ...] = ()
+    calls: int | None
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    parameters: tuple[Tensor, ...] = ()
+    flagged: bool = False
+    why: str | None = None
+    steps: int
+    """Divisor for means per step (steps x devices)."""
+    step_ns: int
+    parts: tuple[Part, ...]
+    """Its own ops by phase, largest first within a phase; without those of the layers in it."""
+    kernels: tuple[Kernel, ...]
+    """The kernels of ``parts``."""
+    copies: tuple[Copy, ...]
+    own: Line
+    total: Line
+    children: Lines | None
+    """For a container its own and its children's lines, each child with all within it, equal ones folded."""
+
+
+def explain(data: ReportData, path: str, registry: Registry = STANDARD) -> Account:
+    """The accounting of a layer, of a pattern of equal layers, or of a label such as ``(optimizer)``.
+
+    ``registry`` gives the formulas in words. Raises OptionError where nothing has the path.
+    """
+    loose = [row for row in data.rows if row.path is None and layer_label(row, None) == path]
+    if loose:
+        return _account(data, path, (), loose, loose, registry)
+    name, members = layers_named(data, path)
+    chosen = set(members)
+    own = [row for row in data.rows if row.path in chosen]
+    within = [row for row in data.rows if row.path is not None and _is_within(row.path, members)]
+    return _account(data, name, members, own, within, registry)
+
+
+def _is_within(path: str, members: Sequence[str]) -> bool:
+    return any(path == member or not member or path.startswith(f"{member}.") for member in members)
+
+
+def _account(
+    data: ReportData, name: str, members: tuple[str, ...], own: list[Row], within: list[Row], registry: Registry
+) -> Account:
+    chosen = set(members)
+    layers = [layer for layer in data.layers if layer.path in chosen]
+    part = msgspec.structs.replace(data, rows=tuple(within), unattributed=())
+    whole = lines(part)
+    keys = {(row.path, row.phase, row.op) for row in own}
+    return Account(
+        path=name,
+        type=_same(layer.type for layer in layers),
+        members=members,
+        aliases=layers[0].aliases if len(layers) == 1 else (),
+        calls=sum(layer.calls for layer in layers) if layers else None,
+        inputs=_same(layer.inputs for layer in layers) or (),
+        outputs=_same(layer.outputs for layer in layers) or (),
+        parameters=_same(layer.parameters for layer in layers) or (),
+        flagged=any(layer.flagged for layer in layers),
+        why=_same(layer.why for layer in layers),
+        steps=whole.steps,
+        step_ns=whole.step_ns,
+        parts=_parts(data, own, registry),
+        kernels=_merged(name, (k for k in data.kernels if (k.path, k.phase, k.op) in keys)),
+        copies=tuple(c for c in data.copies if c.path in chosen),
+        own=_own(name, own, layers),
+        total=msgspec.structs.replace(whole.total, label="total"),
+        children=_children(part, members) if members else None,
+    )
+
+
+def _same(values: Iterable[T]) -> T | None:
+    """The one value that all have; None where they differ."""
+    found = list(dict.fromkeys(values))
+    return found[0] if len(found) == 1 else None
+
+
+def _own(name: str, rows: list[Row], layers: list[Layer]) -> Line:
+    if not rows:
+        return Line(label="(own)", path=name)
+    return msgspec.structs.replace(line_of("(own)", rows, path=name), calls=sum(x.calls for x in layers) or None)
+
+
+def _children(data: ReportData, members: Sequence[str]) -> Lines | None:
+    """The lines of a container: what lies one deeper, and its own. None for what has nothing within it."""
+    known = [*(layer.path for layer in data.layers), *(row.path for row in data.rows if row.path is not None)]
+    if not any(path not in members and _is_within(path, members) for path in known):
+        return None
+    depth = members[0].count(".") + 1 if members[0] else 0
+    grouped = lines(data, depth=depth + 1, fold=True)
+    own = {*members, pattern_of(members)}
+    named = [msgspec.structs.replace(x, label="(own)") if x.path in own else x for x in grouped.lines]
+    return msgspec.structs.replace(grouped, lines=tuple(named))
+
+
+def _parts(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple[Part, ...]:
+    devices = {device.index: device for device in data.devices}
+    groups: dict[tuple[str, str | None, str | None], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.phase, row.op, row.precision), []).append(row)
+    parts = [_part(same, devices, registry) for same in groups.values()]
+    place = {phase: position for position, phase in enumerate(PHASES)}
+    return tuple(sorted(parts, key=lambda p: (place.get(p.phase, len(place)), -p.kernel_ns, p.op or "")))
+
+
+def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Part:
+    first, line = rows[0], line_of("", rows)
+    device = devices.get(first.device)
+    model = registry.models.get(first.op) if first.op else None
+    judging = dict.fromkeys(
+        devices[row.device].ceilings[row.ceiling] for row in rows if row.ceiling is not None and row.device in devices
+    )
+    return Part(
+        phase=first.phase,
+        op=first.op,
+        precision=first.precision,
+        calls=sum(row.calls for row in rows),
+        kernels=line.kernels,
+        kernel_ns=line.kernel_ns,
+        busy_ns=line.busy_ns,
+        host_ns=line.host_ns,
+        flops=line.flops,
+        flops_full=known_sum(row.flops_full for row in rows),
+        flops_known_ns=line.flops_known_ns,
+        bytes_read=known_sum(row.bytes_read for row in rows),
+        bytes_written=known_sum(row.bytes_written for row in rows),
+        bytes_upper=known_sum(row.bytes_upper for row in rows),
+        bytes_known_ns=line.bytes_known_ns,
+        intensity=line.intensity,
+        floor_ns=line.floor_ns,
+        floor_known_ns=line.floor_known_ns,
+        headroom_ns=line.headroom_ns,
+        achieved_flops_per_s=line.achieved_flops_per_s,
+        achieved_bytes_per_s=line.achieved_bytes_per_s,
+        efficiency=line.efficiency,
+        side=line.side,
+        bound=line.bound,
+        verdict=words(line.bound, line.efficiency, host_ns=line.host_ns, busy_ns=line.busy_ns),
+        because=_because(line, first, sum(row.calls for row in rows), device, registry),
+        formula=model.words if model else None,
+        ceilings=tuple(judging),
+        attribution=tuple(dict.fromkeys(row.attribution for row in rows)),
+        unknown=tuple(dict.fromkeys(row.unknown for row in rows if row.unknown)),
+    )
+
+
+def _because(line: Line, row: Row, calls: int, device: Device | None, registry: Registry) -> str | None:
+    """The comparison that made the bound; None where there is none to tell."""
+    if line.bound == "communication":
+        return "all of its kernels are collectives"
+    if line.bound == "unmodelled" or device is None or not device.ceilings:
+        return None
+    roof = Roof(device.name or "", device.ceilings)
+    if line.bound == "latency":
+        return _latency(line, roof)
+    compute = roof.compute(row.precision, pipe_of(registry.family(row.op or ""))) if row.precision else None
+    bandwidth = roof.bandwidth(line.bytes // max(1, calls) if line.bytes is not None else None)
+    return _sides(line, compute, bandwidth)
+
+
+def _latency(line: Line, roof: Roof) -> str:
+    launch = roof.launch()
+    mean = line.kernel_ns / max(1, line.kernels)
+    if launch is not None and mean < LATENCY_FACTOR * launch.value * 1e9:
+        return (
+            f"a kernel takes {units.duration(mean)} on average, less than {units.digits(LATENCY_FACTOR)} x the least "
+            f"time of one, {units.duration(launch.value * 1e9)}"
+        )
+    return (
+        f"it has fewer blocks than the device has multiprocessors, and reaches less than "
+        f"{units.percent(IDLE_UNITS_EFFICIENCY)} of its roof"
+    )
+
+
+def _sides(line: Line, compute: Ceiling | None, bandwidth: Ceiling | None) -> str | None:
+    if line.flops == 0 and line.bytes is not None:
+        told = "it does no arithmetic that counts, so only its bytes can bind it"
+    elif line.intensity is None or compute is None or bandwidth is None:
+        return None
+    else:
+        point = ridge(compute, bandwidth)
+        if (line.intensity > point) != (line.side == "compute"):
+            return f"call by call, {'its FLOPs' if line.side == 'compute' else 'its bytes'} take longer than the other"
+        told = (
+            f"{units.digits(line.intensity)} FLOPs per byte, and the ridge point of {compute.precision} {compute.pipe} "
+            f"over {bandwidth.level} is {units.digits(point)}"
+        )
+    if line.bound == "cache" and bandwidth is not None:
+        told += f"; what one call moves fits into {bandwidth.level}"
+    return told
+
+
+def _merged(path: str, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Kernels by name, phase and op, as one layer's; the longest first."""
+    groups: dict[tuple[str, str | None, str | None], list[Kernel]] = {}
+    for kernel in kernels:
+        groups.setdefault((kernel.name, kernel.phase, kernel.op), []).append(kernel)
+    merged = [
+        msgspec.structs.replace(
+            same[0], path=path, kernels=sum(k.kernels for k in same), kernel_ns=sum(k.kernel_ns for k in same)
+        )
+        for same in groups.values()
+    ]
+    return tuple(sorted(merged, key=lambda k: (-k.kernel_ns, k.name, k.phase or "", k.op or "")))

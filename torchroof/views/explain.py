@@ -1,0 +1,166 @@
+"""The accounting of one layer as a page: each phase's ops with their work, their limit and their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from torchroof import units
+from torchroof.report.explain import Account, Part
+from torchroof.report.line import Line
+from torchroof.report.model import Kernel, Tensor
+from torchroof.report.summary import ceiling_text
+from torchroof.views import palette, table
+from torchroof.views.text import clean
+
+_FIELD = 12
+"""Cells of the names at the left."""
+_MOST_KERNELS = 4
+"""Kernels named for one op; the rest are counted."""
+_MOST_MEMBERS = 6
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """An account as rich draws it, at the width of the console that prints it. ``now`` as for a headline."""
+
+    account: Account
+    now: float
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max(table.NARROWEST, min(options.max_width, table.WIDEST))
+        yield from self._views(width, options.ascii_only)
+
+    def _views(self, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+        account = self.account
+        yield (
+            Text()
+            .append(clean(account.path or "(root)", ascii_only), "bold")
+            .append(clean(_identity(account), ascii_only))
+        )
+        yield _grid(_facts(account), ascii_only)
+        for phase, parts in groupby(account.parts, key=lambda part: part.phase):
+            yield Text("")
+            yield Text(clean(phase, ascii_only), palette.HEADING)
+            yield from self._phase(phase, list(parts), ascii_only)
+        if not account.parts and account.children is None:
+            yield Text("")
+            yield Text("No kernel of it ran in the counted steps.")
+        if account.children is not None:
+            yield Text("")
+            yield from table.draw(account.children, width, ascii_only)
+
+    def _phase(self, phase: str, parts: list[Part], ascii_only: bool) -> Iterator[RenderableType]:
+        told: set[str | None] = set()
+        for part in parts:
+            heading = f"  {part.op or '(no op)'}"
+            more = f"  {part.precision or ''}  {units.digits(part.calls / self.account.steps)} calls per step"
+            yield Text().append(clean(heading, ascii_only), "bold").append(clean(more, ascii_only))
+            kernels = [k for k in self.account.kernels if k.phase == phase and k.op == part.op and part.op not in told]
+            told.add(part.op)
+            yield _grid(_steps(part, kernels, self.account.steps, self.now), ascii_only, indent=4)
+
+
+def _grid(rows: Iterable[tuple[str, str, str]], ascii_only: bool, indent: int = 0) -> Table:
+    """Rows of a name, a figure and how it comes about; a row without a figure has words over both columns."""
+    grid = Table.grid(padding=0)
+    grid.add_column(style=palette.QUIET, width=_FIELD + indent, no_wrap=True)
+    grid.add_column()
+    for name, figure, how in rows:
+        text = Text(clean(figure, ascii_only))
+        if how:
+            text.append(clean(f"{'  ' if figure else ''}{how}", ascii_only), palette.QUIET if figure else "")
+        grid.add_row(Text(" " * indent + clean(name, ascii_only)), text)
+    return grid
+
+
+def _identity(account: Account) -> str:
+    kind = f"  {account.type}" if account.type else ""
+    count = f"  ×{len(account.members)}" if len(account.members) > 1 else ""
+    return f"{count}{kind}"
+
+
+def _facts(account: Account) -> Iterator[tuple[str, str, str]]:
+    if len(account.members) > 1:
+        more = len(account.members) - _MOST_MEMBERS
+        yield "stands for", ", ".join(account.members[:_MOST_MEMBERS]) + (f" and {more} more" if more > 0 else ""), ""
+    if account.aliases:
+        yield "also", ", ".join(account.aliases), ""
+    if account.calls is not None:
+        yield "calls", f"{units.digits(account.calls / account.steps)} per step", ""
+    for name, tensors in (("in", account.inputs), ("out", account.outputs), ("parameters", account.parameters)):
+        if tensors:
+            yield name, ", ".join(map(_tensor, tensors)), ""
+    yield "time", _time(account.total, account), ""
+    if account.children is not None:
+        yield "of it own", _time(account.own, account), ""
+    if account.total.headroom_ns is not None:
+        yield "headroom", f"{_per_step(account.total.headroom_ns, account.steps)} per step", _efficiency(account.total)
+    if account.flagged:
+        yield "flagged", "", account.why or "it is among the layers that hold half of all headroom"
+    for copy in account.copies:
+        size = f", {units.quantity(copy.bytes, 'B')}" if copy.bytes is not None else ""
+        yield "copies", f"{_per_step(copy.ns, account.steps)} per step", f"{copy.kind}, {copy.phase}{size}"
+
+
+def _time(line: Line, account: Account) -> str:
+    share = units.percent(line.kernel_ns / account.step_ns if account.step_ns else None)
+    host = f", host {_per_step(line.host_ns, account.steps)}" if line.host_ns else ""
+    return f"{_per_step(line.kernel_ns, account.steps)} per step ({share} of it){host}"
+
+
+def _efficiency(line: Line) -> str:
+    return "" if line.efficiency is None else f"{units.percent(line.efficiency)} of what the roof allows"
+
+
+def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterator[tuple[str, str, str]]:
+    """The accounting of one op, in the order in which it is worked out; figures are per step."""
+
+    def per_step(value: int | None, unit: str = "") -> str:
+        return units.UNKNOWN if value is None else units.quantity(value / steps, unit)
+
+    yield "FLOPs", per_step(part.flops), part.formula or "no work model"
+    if part.flops_full is not None and part.flops_full != part.flops:
+        yield "unmasked", per_step(part.flops_full), "FLOPs with what the mask leaves out"
+    upper = f", at most {per_step(part.bytes_upper, 'B')}" if part.bytes_upper is not None else ""
+    read, written = per_step(part.bytes_read, "B"), per_step(part.bytes_written, "B")
+    yield "bytes", "", f"{read} read and {written} written at least{upper}"
+    for reason in part.unknown:
+        yield "unknown", "", reason
+    for ceiling in part.ceilings:
+        yield "ceiling", "", f"{ceiling_text(ceiling, now)}; {ceiling.source}"
+    if part.floor_ns is not None:
+        yield "floor", _per_step(part.floor_ns, steps), "the least time, by that ceiling" if part.ceilings else ""
+    rates = [units.quantity(part.achieved_flops_per_s, "FLOP/s")] if part.achieved_flops_per_s else []
+    rates += [units.quantity(part.achieved_bytes_per_s, "B/s")] if part.achieved_bytes_per_s else []
+    yield "took", _per_step(part.kernel_ns, steps), " and ".join(rates)
+    if part.host_ns:
+        yield "host", _per_step(part.host_ns, steps), "the device waited for it to be launched"
+    if part.headroom_ns is not None:
+        share = "" if part.efficiency is None else f"efficiency {units.percent(part.efficiency)}: floor ÷ time"
+        yield "headroom", _per_step(part.headroom_ns, steps), share
+    yield "bound", part.bound or units.UNKNOWN, part.verdict + (f": {part.because}" if part.because else "")
+    yield from _kernels(kernels, steps)
+    yield "layer by", "", ", ".join(part.attribution)
+
+
+def _kernels(kernels: list[Kernel], steps: int) -> Iterator[tuple[str, str, str]]:
+    for kernel in kernels[:_MOST_KERNELS]:
+        times = units.digits(kernel.kernels / steps)
+        yield "kernel", f"{_per_step(kernel.kernel_ns, steps)}", f"{times} × {kernel.name}"
+    if rest := kernels[_MOST_KERNELS:]:
+        ns = sum(kernel.kernel_ns for kernel in rest)
+        yield "", _per_step(ns, steps), f"{len(rest)} more names"
+
+
+def _per_step(ns: int, steps: int) -> str:
+    return units.duration(ns / steps)
+
+
+def _tensor(tensor: Tensor) -> str:
+    return f"{'×'.join(map(str, tensor.shape)) or 'scalar'} {tensor.dtype or units.UNKNOWN}"
