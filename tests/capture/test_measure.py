@@ -179,6 +179,13 @@ def test_a_damaged_file_counts_as_absent(content: str) -> None:
     assert len(list(cache.cache_folder().iterdir())) == 1  # no draft is left
 
 
+def test_a_file_of_another_version_counts_as_absent() -> None:
+    cache.store("k", [_ceiling()], name="n")
+    (file,) = cache.cache_folder().iterdir()
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": cache.VERSION + 1}))
+    assert cache.load("k") is None
+
+
 def test_reading_the_cache_needs_no_torch() -> None:
     cache.store("k", [_ceiling()], name="n")
     code = "import sys; from torchroof.device import cache; print(cache.latest().name, 'torch' in sys.modules)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -171,3 +172,12 @@ def test_the_scratch_folder_goes_with_the_profile(monkeypatch: pytest.MonkeyPatc
     del prof
     gc.collect()
     assert not list(tmp_path.glob("torchroof-*"))
+
+
+def test_a_forked_worker_leaves_the_scratch_folder_alone(tmp_path: Path) -> None:
+    from torchroof.profiling import _remove_folder
+
+    _remove_folder(tmp_path, os.getpid() + 1)
+    assert tmp_path.is_dir()
+    _remove_folder(tmp_path, os.getpid())
+    assert not tmp_path.exists()
