@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torchroof.report.lenses import BY, lines
 from torchroof.report.model import CAUSES, ReportData
 
@@ -68,3 +70,30 @@ def _check_lenses(data: ReportData) -> None:
         if by != "kernel":
             assert whole.total.flops == data.totals.flops
             assert whole.total.floor_ns == data.totals.floor_ns
+    _check_reading(data)
+
+
+READINGS: tuple[dict[str, Any], ...] = (
+    {"fold": True},
+    {"fold": True, "top": 4},
+    {"depth": 0},
+    {"depth": 2},
+    {"depth": 3, "fold": True},
+    {"filter": "Linear|mm"},
+    {"filter": "[02468]", "fold": True, "top": 3},
+)
+"""Ways to read a big model: none of them may lose a nanosecond, a call or a byte."""
+
+
+def _check_reading(data: ReportData) -> None:
+    whole = lines(data).total
+    for options in READINGS:
+        read = lines(data, **options)
+        shown = [*read.lines, *([read.rest] if read.rest else [])]
+        for name in ADDITIVE:
+            assert sum(getattr(line, name) for line in shown) == getattr(whole, name), options
+        for name in ("flops", "bytes", "floor_ns", "headroom_ns"):
+            known = [getattr(line, name) for line in shown if getattr(line, name) is not None]
+            assert (sum(known) if known else None) == getattr(whole, name), options
+        for phase, ns in whole.phase_ns.items():
+            assert sum(line.phase_ns.get(phase, 0) for line in shown) == ns, options

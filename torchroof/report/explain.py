@@ -9,6 +9,7 @@ import msgspec
 
 from torchroof import units
 from torchroof.device.roof import Ceiling, Roof
+from torchroof.report.flags import why
 from torchroof.report.fold import pattern_of
 from torchroof.report.lenses import layer_label, lines
 from torchroof.report.line import Line, Lines, known_sum, line_of
@@ -80,11 +81,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[Tensor, ...] = ()
     flagged: bool = False
     why: str | None = None
+    """In words the op of its own that could win back most."""
     steps: int
     """Divisor for means per step (steps x devices)."""
     step_ns: int
     parts: tuple[Part, ...]
-    """Its own ops by phase, largest first within a phase; without those of the layers in it."""
+    """Its own ops by phase, those with the most headroom first; without those of the layers in it."""
     kernels: tuple[Kernel, ...]
     """The kernels of ``parts``."""
     copies: tuple[Copy, ...]
@@ -131,7 +133,7 @@ def _account(
         outputs=_same(layer.outputs for layer in layers) or (),
         parameters=_same(layer.parameters for layer in layers) or (),
         flagged=any(layer.flagged for layer in layers),
-        why=_same(layer.why for layer in layers),
+        why=why(own) if own else None,
         steps=whole.steps,
         step_ns=whole.step_ns,
         parts=_parts(data, own, registry),
@@ -174,7 +176,11 @@ def _parts(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple[P
         groups.setdefault((row.phase, row.op, row.precision), []).append(row)
     parts = [_part(same, devices, registry) for same in groups.values()]
     place = {phase: position for position, phase in enumerate(PHASES)}
-    return tuple(sorted(parts, key=lambda p: (place.get(p.phase, len(place)), -p.kernel_ns, p.op or "")))
+
+    def order(part: Part) -> tuple[int, int, int, str]:
+        return place.get(part.phase, len(place)), -(part.headroom_ns or 0), -part.kernel_ns, part.op or ""
+
+    return tuple(sorted(parts, key=order))
 
 
 def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Part:

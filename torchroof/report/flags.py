@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torchroof.join.attribute import Attribution
+from torchroof.report.line import line_of
 from torchroof.report.model import Layer, Row, Tensor
 from torchroof.roofline.verdict import flagged, words
 from torchroof.trace.metadata import TensorFact
@@ -40,10 +43,18 @@ def flag_layers(attribution: Attribution, rows: tuple[Row, ...], step_ns: int) -
     return tuple(layers)
 
 
-def why(rows: list[Row]) -> str:
-    """The verdict in words of the row with the most headroom."""
-    worst = max(rows, key=lambda r: r.headroom_ns or 0)
-    return words(worst.bound, worst.efficiency, host_ns=worst.host_ns, busy_ns=worst.busy_ns)
+def why(rows: Sequence[Row]) -> str:
+    """The verdict in words of the op that could win back most, and which op in which phase it is.
+
+    Rows of several layers are added up by op first. An op is named where the layer ran more than one.
+    """
+    groups: dict[tuple[str, str | None, str | None], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.phase, row.op, row.precision), []).append(row)
+    lines = {key: line_of("", same) for key, same in groups.items()}
+    (phase, op, _), worst = max(lines.items(), key=lambda item: item[1].headroom_ns or 0)
+    said = words(worst.bound, worst.efficiency, host_ns=worst.host_ns, busy_ns=worst.busy_ns)
+    return said if op is None or len(groups) == 1 else f"{said} in {op.removeprefix('aten::')}, {phase}"
 
 
 def _tensors(facts: tuple[TensorFact, ...]) -> tuple[Tensor, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 
 from torchroof.errors import OptionError
@@ -81,11 +81,15 @@ def _numbers(bracket: re.Match[str]) -> str:
     return f"(?:{'|'.join(numbers)})"
 
 
-def _near(plain: str, named: Mapping[str, object]) -> list[str]:
-    """Layers of the same last name first, then those spelled alike."""
-    ending = [path for path in named if path.endswith(f".{plain}")][:_NEAR]
-    alike = get_close_matches(plain[:_LONGEST], [path for path in named if path], n=_NEAR, cutoff=0.5)
-    return list(dict.fromkeys((*ending, *alike)))[:_NEAR]
+def _near(plain: str, named: Iterable[str]) -> list[str]:
+    """Layers whose last names are those asked for or spelled alike, then those alike as a whole."""
+    names = plain.count(".") + 1
+    ends: dict[str, str] = {}
+    for path in filter(None, named):
+        ends.setdefault(".".join(path.split(".")[-names:]), path)
+        ends.setdefault(path, path)
+    alike = get_close_matches(plain[:_LONGEST], ends, n=_NEAR, cutoff=0.5)
+    return list(dict.fromkeys(ends[end] for end in alike))
 
 
 def _listed(paths: list[str]) -> str:

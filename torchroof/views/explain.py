@@ -59,7 +59,7 @@ class Explanation:
         told: set[str | None] = set()
         for part in parts:
             heading = f"  {part.op or '(no op)'}"
-            more = f"  {part.precision or ''}  {units.digits(part.calls / self.account.steps)} calls per step"
+            more = f"  {part.precision or ''}  {_calls(part.calls, self.account.steps)}"
             yield Text().append(clean(heading, ascii_only), "bold").append(clean(more, ascii_only))
             kernels = [k for k in self.account.kernels if k.phase == phase and k.op == part.op and part.op not in told]
             told.add(part.op)
@@ -101,8 +101,8 @@ def _facts(account: Account) -> Iterator[tuple[str, str, str]]:
         yield "of it own", _time(account.own, account), ""
     if account.total.headroom_ns is not None:
         yield "headroom", f"{_per_step(account.total.headroom_ns, account.steps)} per step", _efficiency(account.total)
-    if account.flagged:
-        yield "flagged", "", account.why or "it is among the layers that hold half of all headroom"
+    if account.why:
+        yield ("flagged" if account.flagged else "in short"), account.why, ""
     for copy in account.copies:
         size = f", {units.quantity(copy.bytes, 'B')}" if copy.bytes is not None else ""
         yield "copies", f"{_per_step(copy.ns, account.steps)} per step", f"{copy.kind}, {copy.phase}{size}"
@@ -140,12 +140,13 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
     rates += [units.quantity(part.achieved_bytes_per_s, "B/s")] if part.achieved_bytes_per_s else []
     yield "took", _per_step(part.kernel_ns, steps), " and ".join(rates)
     if part.host_ns:
-        yield "host", _per_step(part.host_ns, steps), "the device waited for it to be launched"
+        yield "host", _per_step(part.host_ns, steps), "nothing ran while it was being launched"
     if part.headroom_ns is not None:
         share = "" if part.efficiency is None else f"efficiency {units.percent(part.efficiency)}: floor ÷ time"
         yield "headroom", _per_step(part.headroom_ns, steps), share
     yield "bound", part.bound or units.UNKNOWN, part.verdict + (f": {part.because}" if part.because else "")
-    yield from _kernels(kernels, steps)
+    if [kernel.name for kernel in kernels] != [part.op]:
+        yield from _kernels(kernels, steps)
     yield "layer by", "", ", ".join(part.attribution)
 
 
@@ -156,6 +157,10 @@ def _kernels(kernels: list[Kernel], steps: int) -> Iterator[tuple[str, str, str]
     if rest := kernels[_MOST_KERNELS:]:
         ns = sum(kernel.kernel_ns for kernel in rest)
         yield "", _per_step(ns, steps), f"{len(rest)} more names"
+
+
+def _calls(calls: int, steps: int) -> str:
+    return f"{units.digits(calls / steps)} call{'' if calls == steps else 's'} per step"
 
 
 def _per_step(ns: int, steps: int) -> str:

@@ -14,6 +14,8 @@ _UNSAFE = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Unicode categories that steer a terminal or reorder text: controls, bidi marks, line separators."""
 _FOLDED = re.compile(r"(\S+)( [×x][0-9]+)")
 """A pattern and how many layers it stands for."""
+_LISTED = re.compile(r"\[([0-9]+)[0-9–,…]*,[0-9–,…]*?([0-9]+)\]")
+"""Numbers with gaps, of which a short label keeps the first and the last."""
 
 
 @lru_cache(maxsize=4096)
@@ -36,6 +38,8 @@ def shorten(label: str, width: int) -> str:
         return label
     folded = _FOLDED.fullmatch(label)
     path, count = (folded[1], folded[2]) if folded else (label, "")
+    if folded:
+        path = _LISTED.sub(r"[\1…\2]", path)
     parts = path.split(".")
     if len(parts) > 2 and " " not in path and (short := _shorten_path(parts, width - cell_len(count))) is not None:
         return short + count
