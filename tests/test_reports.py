@@ -161,7 +161,8 @@ def test_every_way_to_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with console.file:
         console.print(report)
     assert console.export_text().startswith("torchroof")
-    assert report._repr_html_().startswith("<pre")
+    picture, table = report._repr_html_().split("</svg>")
+    assert picture.startswith("<svg") and table.lstrip().startswith("<pre")
     assert "2 steps" in repr(report)
 
 

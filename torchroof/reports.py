@@ -21,6 +21,7 @@ from torchroof.report.model import Kernel, ReportData, Row, Step
 if TYPE_CHECKING:
     import pandas as pd
 
+    from torchroof.report.picture import Picture
     from torchroof.views.explain import Explanation
     from torchroof.views.table import Page
 
@@ -85,12 +86,34 @@ class Report:
         fold: bool = True,
         depth: int | None = None,
         filter: str | None = None,
+        chart: bool = False,
     ) -> Page:
-        """The page that `print` shows, for rich: ``rich.print(report.page(by="op", top=5))``."""
+        """The page that `print` shows, for rich: ``rich.print(report.page(by="op", top=5))``.
+
+        ``chart`` draws the roofline above the table.
+        """
         from torchroof.views.table import Page
 
         lines = self.lines(by or self.by, sort, top, fold=fold, depth=depth, filter=filter)
-        return Page(self.data, self.headline, lines)
+        picture = self.picture(by, fold=fold, depth=depth, filter=filter) if chart else None
+        return Page(self.data, self.headline, lines, picture)
+
+    def picture(
+        self, by: str | None = None, *, fold: bool = True, depth: int | None = None, filter: str | None = None
+    ) -> Picture:
+        """The roofline's geometry, a point per line of the table: what the chart and the SVG draw.
+
+        Raises OptionError, also for ``by="kernel"``: work belongs to ops.
+        """
+        from torchroof.report.picture import picture
+
+        return picture(self.data, self.lines(by or self.by, fold=fold, depth=depth, filter=filter))
+
+    def to_svg(self, by: str | None = None, *, theme: str = "auto") -> str:
+        """The roofline as a self-contained SVG; ``theme`` is light, dark or auto (as the reader's system is)."""
+        from torchroof.views.svg import svg
+
+        return svg(self.picture(by), theme)
 
     @cached_property
     def layers(self) -> pd.DataFrame:
@@ -159,7 +182,7 @@ class Report:
     def _repr_html_(self) -> str:
         from torchroof.views.terminal import html
 
-        return html(self.page())
+        return f"{self.to_svg()}\n{html(self.page())}"
 
 
 class Explained:

@@ -28,6 +28,8 @@ examples:
   torchroof report trace.json.gz --by op --sort time --top 10
   torchroof report trace.json.gz --filter attention --depth 3
   torchroof report trace.json.gz --explain encoder.layer.0.fc1
+  torchroof report trace.json.gz --chart
+  torchroof report trace.json.gz --format svg -o roof.svg
   torchroof report trace.json.gz --format json -o report.json.gz
 The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units.
 """
@@ -44,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a device of `torchroof devices`, or local: what a live run measured here",
     )
     add("--ceilings", metavar="FILE", help="the device's limits as a JSON list, see docs/report-schema.md")
-    add("--format", choices=("table", "json", "csv"), default="table", help="default: table")
+    add("--format", choices=("table", "json", "csv", "svg"), default="table", help="default: table")
     add("-o", "--output", metavar="FILE", help="write there instead of to the screen; json: gzipped for .gz")
     add("--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)")
     add("--by", choices=BY, help="what a line is (default: layer; op where the trace knows no layers)")
@@ -52,6 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--no-fold", dest="fold", action="store_false", help="a line for each of several equal layers (csv: always)")
     add("--depth", type=_count, metavar="N", help="sum layers into their ancestor of N names; 0 is the whole model")
     add("--filter", metavar="REGEX", help="lines whose path, class or op matches; the others go into the rest")
+    add("--chart", action="store_true", help="draw the roofline above the table")
     add("--explain", metavar="PATH", help="the whole accounting of one layer in place of the table")
     add("--logdir", metavar="DIR", help="also write trace, JSON and TensorBoard scalars there")
 
@@ -88,6 +91,10 @@ def _check(args: argparse.Namespace) -> None:
     if args.explain is not None and args.format == "csv":
         raise OptionError("one layer's accounting is no table; give --explain with --format table or json")
     filter_of(args.filter)
+    if args.chart and args.format != "table":
+        raise OptionError(f"--chart belongs to the table, not to {args.format}; for a picture use --format svg")
+    if args.explain and args.format == "svg":
+        raise OptionError("--explain is a text about one layer, not a picture; leave out --format svg")
     if args.output and args.output != "-" and _same(args.output, args.file):
         raise OutputError(f"{args.output} is the trace itself; choose another name for the output")
 
@@ -116,7 +123,8 @@ def _report(args: argparse.Namespace) -> Report:
 
 def _table(report: Report, args: argparse.Namespace, write: Write) -> None:
     top = reports.TOP if args.top is None else args.top or None
-    _show(report.page(args.by, args.sort, top, fold=args.fold, depth=args.depth, filter=args.filter), write)
+    lens = {"fold": args.fold, "depth": args.depth, "filter": args.filter}
+    _show(report.page(args.by, args.sort, top, chart=args.chart, **lens), write)
 
 
 def _show(page: RenderableType, write: Write) -> None:
@@ -152,7 +160,15 @@ def _csv(report: Report, args: argparse.Namespace, write: Write) -> None:
     _print_notes(report)
 
 
-_FORMATS = {"table": _table, "json": _json, "csv": _csv}
+def _svg(report: Report, args: argparse.Namespace, write: Write) -> None:
+    from torchroof.views.svg import svg
+
+    picture = report.picture(args.by, fold=args.fold, depth=args.depth, filter=args.filter)
+    write(svg(picture).encode() + b"\n")
+    _print_notes(report)
+
+
+_FORMATS = {"table": _table, "json": _json, "csv": _csv, "svg": _svg}
 
 
 def _print_notes(report: Report) -> None:

@@ -11,9 +11,10 @@ from rich.text import Text
 from torchroof import units
 from torchroof.report.lenses import Lines
 from torchroof.report.model import ReportData
+from torchroof.report.picture import Picture
 from torchroof.report.summary import Headline
+from torchroof.views import chart, palette
 from torchroof.views import headline as top
-from torchroof.views import palette
 from torchroof.views.columns import GAP, Drawn, columns, fitting
 from torchroof.views.text import clean, shorten
 
@@ -35,12 +36,17 @@ class Page:
     data: ReportData
     headline: Headline
     lines: Lines
+    picture: Picture | None = None
+    """Drawn as a chart between headline and table."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = max(NARROWEST, min(options.max_width, WIDEST))
         ascii_only = options.ascii_only
         yield from top.draw(self.headline, any(d.ceilings for d in self.data.devices), width, ascii_only)
         yield Text("")
+        if self.picture is not None:
+            yield from chart.draw(self.picture, width, ascii_only)
+            yield Text("")
         if self.lines.lines or self.lines.rest:
             yield from draw(self.lines, width, ascii_only)
         else:
