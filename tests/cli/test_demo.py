@@ -64,7 +64,10 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(word in shown for word in ("1 step of", "conv", "fc", "(optimizer)", "total"))
 
 
-@pytest.mark.parametrize("wrong", [["--steps", "0"], ["--batch-size", "x"], ["--device", "abacus"]])
+@pytest.mark.parametrize(
+    "wrong",
+    [["--model", "alexnet"], ["--steps", "0"], ["--batch-size", "x"], ["--device", "abacus"]],
+)
 def test_wrong_options(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", *wrong]) == 2
     assert capsys.readouterr().err.count("\n") == 1

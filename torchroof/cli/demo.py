@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import replace
 
 from torchroof.cli import exit_codes
 from torchroof.errors import OptionError
 from torchroof.profiling import profile, require_torch, schedule
+from torchroof.workloads import NAMES
 
 NAME = "demo"
 HELP = "train a small network here and print its table"
@@ -18,8 +18,9 @@ _DEVICES = ("cpu", "cuda", "xpu")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
+    add("--model", choices=NAMES, default=NAMES[0], metavar="NAME", help=f"{', '.join(NAMES)} (default: {NAMES[0]})")
     add("--steps", type=_count, metavar="N", help="steps that count, after one to warm up (default: 3)")
-    add("--batch-size", type=_count, metavar="N", help="images in a batch (default: 8)")
+    add("--batch-size", type=_count, metavar="N", help="samples in a batch (default: the network's own)")
     add("--device", choices=_DEVICES, help="default: the best that torch can use here; cuda is ROCm's, too")
     add("--logdir", metavar="DIR", help="also write trace, report and TensorBoard scalars there")
     add("--format", choices=("table", "json"), default="table", help="default: table")
@@ -42,26 +43,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train(args: argparse.Namespace) -> profile:
-    import torch
+    from torchroof.workloads.networks import build, sizes
 
-    from torchroof.workloads.lesson import Lesson, Sizes, make_batch, train_step
-
-    standard = Sizes.standard()
-    sizes = replace(
-        standard,
-        batch_size=args.batch_size or standard.batch_size,
-        steps=args.steps or standard.steps,
-    )
-    device = _device(args.device)
-    torch.manual_seed(0)
-    network = Lesson(sizes).to(device)
-    optimizer = torch.optim.Adam(network.parameters(), lr=sizes.learning_rate)
-    images, classes = make_batch(sizes, device, torch.Generator().manual_seed(0))
-    train_step(network, optimizer, images, classes)
-    plan = schedule(warmup=1, active=sizes.steps)
-    with profile(network, schedule=plan, logdir=args.logdir) as prof:
-        for _ in range(1 + sizes.steps):
-            train_step(network, optimizer, images, classes)
+    chosen = sizes(args.model, batch_size=args.batch_size, steps=args.steps)
+    workload = build(args.model, chosen, _device(args.device))
+    workload.step()
+    plan = schedule(warmup=1, active=chosen.steps)
+    with profile(workload.model, schedule=plan, logdir=args.logdir) as prof:
+        for _ in range(1 + chosen.steps):
+            workload.step()
             prof.step()
     return prof
 
