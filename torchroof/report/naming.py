@@ -23,8 +23,7 @@ def layers_named(data: ReportData, asked: str) -> tuple[str, tuple[str, ...]]:
     A path or an alias; ``(root)``; a pattern (``layer.[0–11].fc1``, also with ``-``, also with its ``×12``); or
     either with ``…`` for what a narrow table left out. Raises OptionError, naming what is near.
     """
-    known = {layer.path: layer for layer in data.layers}
-    paths = dict.fromkeys((*known, *(row.path for row in data.rows if row.path is not None)))
+    paths = _paths(data)
     if asked == "(root)" or asked in paths:
         path = "" if asked == "(root)" else asked
         return path, (path,)
@@ -46,6 +45,16 @@ def layers_named(data: ReportData, asked: str) -> tuple[str, tuple[str, ...]]:
     near = _near(plain, named)
     told = f"; near it: {_listed(near)}" if near else "; the table lists those there are"
     raise OptionError(f"the report has no layer {_quoted(asked)}{told}")
+
+
+def _paths(data: ReportData) -> dict[str, None]:
+    """Every layer, and every container of layers: a list of modules is never called, and so is no layer."""
+    paths: dict[str, None] = {}
+    for path in (*(layer.path for layer in data.layers), *(row.path for row in data.rows if row.path is not None)):
+        while path not in paths:
+            paths[path] = None
+            path = path.rpartition(".")[0]
+    return paths
 
 
 def _plain(text: str) -> str:

@@ -20,7 +20,7 @@ from torchroof.views.text import clean, shorten
 
 NARROWEST, WIDEST = 40, 240
 """Widths between which the page follows the console."""
-_LEAST_LABEL = (18, 28, 0.24)
+_LEAST_LABEL = (18, 28, 0.27)
 _COMFORTABLE_LABEL = (18, 44, 0.34)
 """What the labels keep when columns want room: a part of the width, between two numbers of cells."""
 _LABEL_IN_WORDS = 44
