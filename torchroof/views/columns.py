@@ -24,6 +24,8 @@ GAP = "  "
 """Between two columns."""
 LAST_FIGURE = 7
 """The last rank that may cost the labels more than a comfortable width."""
+_MINOR_PHASE = 0.001
+"""A phase with less than this part of the step, or without another beside it, is shown last of all."""
 SHAPES_FROM = 140
 """Console width from which shapes are shown."""
 
@@ -54,7 +56,8 @@ def columns(lines: Lines) -> Iterator[Column]:
     yield Column(heading="% of", unit="step", rank=2, cell=_share(lines, lambda x: x.kernel_ns))
     occurring = [phase for phase in PHASES if phase in lines.total.phase_ns]
     for phase in occurring:
-        yield from _phase(phase, scale, lines, alone=len(occurring) == 1)
+        minor = len(occurring) == 1 or lines.total.phase_ns[phase] < _MINOR_PHASE * lines.step_ns
+        yield from _phase(phase, scale, lines, minor=minor)
     yield Column(
         heading="host", unit=scale.unit, rank=4 if waits else 10, cell=_time(scale, lines, lambda x: x.host_ns)
     )
@@ -74,14 +77,14 @@ def columns(lines: Lines) -> Iterator[Column]:
         yield Column(heading=heading, rank=rank, cell=_text(get), left=True, widest=22, least_console=SHAPES_FROM)
 
 
-def _phase(phase: str, scale: units.TimeScale, lines: Lines, *, alone: bool) -> Iterator[Column]:
+def _phase(phase: str, scale: units.TimeScale, lines: Lines, *, minor: bool) -> Iterator[Column]:
     heading = _PHASE_HEADINGS.get(phase, phase)
 
     def get(line: Line) -> int:
         return line.phase_ns.get(phase, 0)
 
-    yield Column(heading=heading, unit=scale.unit, rank=16 if alone else 5, cell=_time(scale, lines, get))
-    if not alone:
+    yield Column(heading=heading, unit=scale.unit, rank=16 if minor else 5, cell=_time(scale, lines, get))
+    if not minor:
         yield Column(heading="% of", unit="step", rank=17, cell=_share(lines, get))
 
 
