@@ -61,6 +61,7 @@ AT_MODULE_LEVEL: dict[str, tuple[str, ...]] = {
     "msgspec": ("trace", "report", "reports"),
     "rich": ("views", "cli"),
     "tensorboard": ("views/tensorboard",),
+    "PIL": ("views/tensorboard",),
     "torch": ("capture", "workloads"),
 }
 INSIDE_FUNCTIONS: dict[str, tuple[str, ...]] = {

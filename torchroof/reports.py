@@ -166,7 +166,8 @@ class Report:
         from torchroof.views.tensorboard import logdir as folder
 
         lines = self.lines(self.by, top=TOP, fold=True)
-        folder.write(self.data, self.headline, lines, logdir, trace_path, step, name or folder.RUN)
+        picture = self.picture()
+        folder.write(self.data, self.headline, lines, logdir, trace_path, step, name or folder.RUN, picture)
 
     def __str__(self) -> str:
         from torchroof.views.terminal import plain_text, screen_width

@@ -212,3 +212,31 @@ def test_a_closed_pipe_is_no_fault(trace: Path) -> None:
     run = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_the_chart_stands_between_headline_and_table(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(trace), "--device", "T4", "--chart"]) == 0
+    told = capsys.readouterr().out
+    assert told.index("roof") < told.index("Roofline by op · ") < told.index("Ops by headroom")
+    assert "Roofline" not in _table_of(trace, capsys)
+
+
+def _table_of(trace: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["report", str(trace), "--device", "T4"]) == 0
+    return capsys.readouterr().out
+
+
+def test_svg_goes_to_the_screen_or_a_file(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(trace), "--device", "T4", "--format", "svg"]) == 0
+    told = capsys.readouterr().out
+    # 2 x 64^3 FLOPs over 3 x 64^2 float32 are 10.7 FLOPs per byte, in 20 µs 26.2 GFLOP/s.
+    assert told.startswith("<svg ") and told.endswith("</svg>\n") and "10.7 FLOPs per byte, 26.2 GFLOP/s" in told
+    file = tmp_path / "roof.svg"
+    assert main(["report", str(trace), "--device", "T4", "--format", "svg", "-o", str(file)]) == 0
+    assert capsys.readouterr().out == "" and file.read_text(encoding="utf-8") == told
+
+
+def test_a_picture_that_cannot_be_is_refused(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "use --format svg" in refused(capsys, "report", trace, "--chart", "--format", "csv")
+    assert "has no FLOPs of its own" in refused(capsys, "report", trace, "--chart", "--by", "kernel")
+    assert "leave out --format svg" in refused(capsys, "report", trace, "--explain", "x", "--format", "svg")

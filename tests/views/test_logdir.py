@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import picture_maker
 import pytest
 import sample
 
@@ -15,6 +16,8 @@ from torchroof.errors import OutputError
 from torchroof.report import codec
 
 pytest.importorskip("tensorboard")
+
+from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_BLOB_SEQUENCE
 
 from torchroof.views.tensorboard import summary
 from torchroof.views.tensorboard.logdir import write
@@ -49,6 +52,18 @@ def test_scalars_and_text_come_back(tmp_path: Path) -> None:
     assert "`bert.embeddings`" in table.tensor.string_val[0].decode()
     assert (folder / "torchroof.trace.json.gz").read_bytes() == b"trace"
     assert codec.decode((folder / "torchroof.report.json").read_bytes(), "it") == sample.data()
+
+
+def test_the_roofline_is_an_image(tmp_path: Path) -> None:
+    picture = picture_maker.drawn(*picture_maker.ROWS)
+    write(sample.data(), sample.headline(), sample.grouped(), tmp_path, picture=picture)
+    value = values(tmp_path)["torchroof/roofline"][1]
+    assert value.metadata.plugin_data.plugin_name == "images"
+    assert value.metadata.data_class == DATA_CLASS_BLOB_SEQUENCE
+    width, height, png = value.tensor.string_val
+    assert (width, height) == (b"1800", b"1200") and png.startswith(b"\x89PNG\r\n")
+    # A PNG's size stands in its first chunk, big endian.
+    assert [int.from_bytes(png[at : at + 4], "big") for at in (16, 20)] == [1800, 1200]
 
 
 def test_what_is_unknown_has_no_scalar(tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def _merged(ceilings: Sequence[Ceiling]) -> list[tuple[float, str, str]]:
 def _left_out(lines: Lines) -> Iterable[str]:
     if lines.rest is not None:
         share = lines.rest.kernel_ns / lines.step_ns if lines.step_ns else None
-        yield f"{lines.rest.label.strip('()')} left out by the filter ({units.percent(share)} of step time)"
+        yield f"left out by the filter: {lines.rest.label.strip('()')} with {units.percent(share)} of step time"
 
 
 def _notes(
@@ -330,9 +330,9 @@ def _notes(
     if not drawn:
         yield "no roof is known for the device, so only the points are drawn"
     if unplaced:
-        yield f"{unplaced} not drawn ({units.percent(share)} of step time): work or efficiency unknown"
+        yield f"not drawn: {unplaced} with {units.percent(share)} of step time, work or efficiency unknown"
     above = sum(p.efficiency is not None and p.efficiency > 1 for p in points)
     if above:
-        yield f"{above} above the roof: suspect the ceiling or the work model, not the hardware"
+        yield f"above the roof: {above}; suspect the ceiling or the work model, not the hardware"
     if others:
-        yield f"{others} other device{'' if others == 1 else 's'} with other ceilings, which are not drawn"
+        yield f"the roof is this device's; {others} other device{' has' if others == 1 else 's have'} another"

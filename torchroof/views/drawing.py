@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import pi, sqrt
 
 from rich.cells import cell_len
 
 from torchroof import units
 from torchroof.report.picture import Axis, Picture, Point
 from torchroof.report.placing import Box
-from torchroof.views.text import clean
+from torchroof.views.text import clean, shorten
 
 WIDTH, HEIGHT = 900, 600
 SHAPES = {
@@ -208,8 +208,8 @@ def _grid(place: Sheet) -> Iterator[Item]:
         y = place.y(tick.at)
         yield Stroke("grid", frame.left, y, frame.right, y)
         yield Words("quiet", frame.left - 8, y + 4, tick.text, anchor="end")
-    yield Words("ink", frame.right, frame.bottom + 38, f"{picture.x.title} →", anchor="end")
-    yield Words("ink", frame.left - 8, frame.top - 10, f"↑ {picture.y.title}", anchor="end")
+    yield Words("ink", frame.right, frame.bottom + 36, picture.x.title, anchor="end")
+    yield Words("ink", frame.left - 8, frame.top - 10, picture.y.title, anchor="end")
     if place.strip and picture.strip:
         yield from _strip_grid(place, place.strip, picture.strip)
 
@@ -294,7 +294,7 @@ def _description(picture: Picture) -> str:
 
 def _head(picture: Picture) -> Iterator[Item]:
     yield Words("ink", _EDGE, 36, picture.title, size=20, bold=True)
-    yield Words("quiet", _EDGE + breadth(picture.title, 20) + 4, 36, clean(picture.device)[:80], size=14)
+    yield Words("quiet", _EDGE + breadth(picture.title, 20) + 4, 36, shorten(clean(picture.device), 60), size=14)
     x = _EDGE + 6
     y = 66.0
     bounds = {p.bound if p.bound in SHAPES else "unplaced" for p in picture.points}
@@ -316,5 +316,30 @@ def _head(picture: Picture) -> Iterator[Item]:
 
 
 def _foot(notes: Sequence[str]) -> Iterator[Item]:
-    if notes:
-        yield Words("quiet", _EDGE, HEIGHT - 14, clean(" · ".join(notes)), size=11)
+    """The notes, in two lines where one is too short."""
+    lines = [""]
+    for note in notes:
+        longer = " · ".join(filter(None, (lines[-1], clean(note))))
+        if lines[-1] and breadth(longer, 11) > WIDTH - 2 * _EDGE:
+            lines.append(clean(note))
+        else:
+            lines[-1] = longer
+    for up, line in enumerate(reversed(lines)):
+        yield Words("quiet", _EDGE, HEIGHT - 9 - 14 * up, line, size=11)
+
+
+_OUTLINES = {
+    "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    "diamond": ((0, -1.35), (1.2, 0), (0, 1.35), (-1.2, 0)),
+    "triangle": ((0, -1.4), (1.35, 1), (-1.35, 1)),
+    "cross": (
+        (-0.45, -1.3), (0.45, -1.3), (0.45, -0.45), (1.3, -0.45), (1.3, 0.45), (0.45, 0.45),
+        (0.45, 1.3), (-0.45, 1.3), (-0.45, 0.45), (-1.3, 0.45), (-1.3, -0.45), (-0.45, -0.45),
+    ),
+}  # fmt: skip
+
+
+def outline(mark: Mark) -> tuple[tuple[float, float], ...]:
+    """The corners of a mark that is no circle, of about a circle's area."""
+    scale = mark.radius * sqrt(pi) / 2
+    return tuple((mark.x + scale * x, mark.y + scale * y) for x, y in _OUTLINES[mark.shape])

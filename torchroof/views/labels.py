@@ -30,10 +30,13 @@ def ceiling_labels(place: Sheet, marks: Sequence[tuple[Mark, Point]]) -> tuple[l
     """A label for each ceiling that has room for one, and what they cover."""
     words: list[Words] = []
     covered: list[Box] = []
-    avoided = [mark.box for mark, _ in marks] + line_boxes(place)
+    points, lines = [mark.box for mark, _ in marks], line_boxes(place)
     for ceiling in place.picture.ceilings:
         options = list(_along(place, ceiling))
-        chosen = choose([boxes for _, boxes in options], place.frame, covered, avoided)
+        places = [boxes for _, boxes in options]
+        chosen = choose(places, place.frame, [*covered, *points], lines)
+        if chosen is None:
+            chosen = choose(places, place.frame, covered, points)
         if chosen is not None:
             words.append(options[chosen][0])
             covered.extend(options[chosen][1])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import pi, sqrt
 from xml.sax.saxutils import escape
 
 from torchroof.errors import OptionError
 from torchroof.report.picture import Picture
-from torchroof.views.drawing import HEIGHT, WIDTH, Area, Drawing, Item, Mark, Stroke, Words, draw
+from torchroof.views.drawing import HEIGHT, WIDTH, Area, Drawing, Item, Mark, Stroke, Words, draw, outline
 from torchroof.views.shades import DARK, LIGHT, Shades
 
 THEMES = ("auto", "light", "dark")
@@ -96,23 +95,6 @@ def _mark(mark: Mark) -> str:
 
 def _circle(mark: Mark, how: str, radius: float) -> str:
     return f'<circle {how} cx="{mark.x:.1f}" cy="{mark.y:.1f}" r="{radius:.1f}"/>'
-
-
-_OUTLINES = {
-    "square": ((-1, -1), (1, -1), (1, 1), (-1, 1)),
-    "diamond": ((0, -1.35), (1.2, 0), (0, 1.35), (-1.2, 0)),
-    "triangle": ((0, -1.4), (1.35, 1), (-1.35, 1)),
-    "cross": (
-        (-0.45, -1.3), (0.45, -1.3), (0.45, -0.45), (1.3, -0.45), (1.3, 0.45), (0.45, 0.45),
-        (0.45, 1.3), (-0.45, 1.3), (-0.45, 0.45), (-1.3, 0.45), (-1.3, -0.45), (-0.45, -0.45),
-    ),
-}  # fmt: skip
-
-
-def outline(mark: Mark) -> tuple[tuple[float, float], ...]:
-    """The corners of a mark that is no circle, of about a circle's area."""
-    scale = mark.radius * sqrt(pi) / 2
-    return tuple((mark.x + scale * x, mark.y + scale * y) for x, y in _OUTLINES[mark.shape])
 
 
 def _words(words: Words) -> str:

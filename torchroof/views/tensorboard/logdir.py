@@ -14,9 +14,11 @@ from torchroof.errors import OutputError
 from torchroof.report import codec
 from torchroof.report.lenses import Lines
 from torchroof.report.model import ReportData
+from torchroof.report.picture import Picture
 from torchroof.report.summary import Headline
+from torchroof.views.drawing import HEIGHT, WIDTH
 from torchroof.views.output import output
-from torchroof.views.tensorboard import summary
+from torchroof.views.tensorboard import png, summary
 
 RUN = "torchroof"
 """The run's own folder, and how files begin. Events beside the user's own would stop theirs from being read."""
@@ -30,11 +32,13 @@ def write(
     trace_path: str | os.PathLike[str] | None = None,
     step: int | None = None,
     name: str = RUN,
+    picture: Picture | None = None,
 ) -> None:
     """Writes ``NAME.report.json``, ``NAME.trace.json`` if one is given, and events in the run ``NAME``.
 
     ``step`` is the scalars' place on TensorBoard's axis, by default the index of the last step; with one, the
-    files carry it in their names, so that several windows can share a folder. Raises OutputError.
+    files carry it in their names, so that several windows can share a folder. ``picture`` is added as an
+    image. Raises OutputError.
     """
     folder = Path(logdir)
     suffix = "" if step is None else f".{step}"
@@ -45,7 +49,7 @@ def write(
             put(codec.encode(data))
         if trace_path is not None:
             _copy_trace(Path(trace_path), folder, f"{name}{suffix}")
-        _write_events(data, headline, lines, folder / name, at)
+        _write_events(data, headline, lines, picture, folder / name, at)
     except OSError as why:
         raise OutputError(f"cannot write to {logdir}: {why.strerror or why}; choose another logdir") from None
 
@@ -57,11 +61,16 @@ def _copy_trace(trace: Path, folder: Path, stem: str) -> None:
         shutil.copyfile(trace, target)
 
 
-def _write_events(data: ReportData, headline: Headline, lines: Lines, folder: Path, step: int) -> None:
+def _write_events(
+    data: ReportData, headline: Headline, lines: Lines, picture: Picture | None, folder: Path, step: int
+) -> None:
     event = Event(wall_time=time.time(), step=step)
     for tag, value in summary.scalars(data, headline, lines):
         event.summary.value.append(summary.scalar(tag, value))
     event.summary.value.append(summary.text(f"{RUN}/layers", summary.markdown(headline, lines)))
+    if picture is not None:
+        drawn = png.png(picture)
+        event.summary.value.append(summary.image(f"{RUN}/roofline", png.SCALE * WIDTH, png.SCALE * HEIGHT, drawn))
     writer = EventFileWriter(str(folder))
     try:
         writer.add_event(event)

@@ -49,6 +49,16 @@ def text(tag: str, markdown_text: str) -> Summary.Value:
     return Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
 
 
+def image(tag: str, width: int, height: int, png: bytes) -> Summary.Value:
+    """A PNG as TensorBoard's image data: width and height as text, then the file."""
+    metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="images"))
+    parts = [str(width).encode(), str(height).encode(), png]
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=len(parts))])
+    return Summary.Value(
+        tag=tag, tensor=TensorProto(dtype=DT_STRING, string_val=parts, tensor_shape=shape), metadata=metadata
+    )
+
+
 def markdown(headline: Headline, lines: Lines) -> str:
     """The verdict and the table as Markdown. Names stand in code spans, where no image is loaded."""
     shown = list(columns(lines))
