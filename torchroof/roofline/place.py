@@ -40,7 +40,7 @@ class Placement:
 
 
 def pipe_of(family: str | None) -> str:
-    """``matrix`` for products, convolutions and attention, ``vector`` for all other work."""
+    """``matrix`` for products, convolutions, attention and recurrent layers, ``vector`` for all other work."""
     return "matrix" if family in MATRIX_FAMILIES else "vector"
 
 

@@ -31,7 +31,7 @@ class Model:
     source: str = "derived from the op's definition"
 
 
-MATRIX_FAMILIES = frozenset({"matmul", "convolution", "attention"})
+MATRIX_FAMILIES = frozenset({"matmul", "convolution", "attention", "recurrent"})
 """Families whose arithmetic runs on matrix pipes where a device has them, and which MFU counts."""
 
 

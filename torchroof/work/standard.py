@@ -5,7 +5,11 @@ from __future__ import annotations
 from torchroof.work.models import (
     attention,
     convolution,
+    data_dependent,
+    distance,
     embedding,
+    fourier,
+    losses,
     matmul,
     movement,
     names,
@@ -13,8 +17,11 @@ from torchroof.work.models import (
     optimizer,
     pointwise,
     pooling,
+    recurrent,
     reduction,
+    sampling,
     softmax,
+    sync_norm,
 )
 from torchroof.work.registry import Registry
 
@@ -22,13 +29,20 @@ _TABLES = (
     matmul,
     convolution,
     attention,
+    recurrent,
     norm,
+    sync_norm,
     pooling,
     embedding,
+    distance,
     pointwise,
     reduction,
     softmax,
+    losses,
     movement,
+    sampling,
+    data_dependent,
+    fourier,
     optimizer,
 )
 

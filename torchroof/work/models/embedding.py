@@ -98,6 +98,20 @@ def _bag_gradient(call: OpCall) -> Work:
     return _dense_gradient(gradient, table, added * (1 + scaled), [indices, owner, sizes, weights], touched)
 
 
+def _weights_gradient(call: OpCall) -> Work:
+    """(grad, table, indices, offsets, bag of each index, mode): a dot product for each index."""
+    gradient, table, indices, owner = shaped(call, 0, 2), shaped(call, 1, 2), call.tensor(2), call.optional_tensor(4)
+    width = table.shape[1]
+    agree(call, gradient.shape[1] == width, "columns of gradient and table")
+    n = indices.numel
+    given = owner is not None and owner.numel > 0
+    rest = [indices, owner if given else call.optional_tensor(3)]
+    picked = table.dense((min(n, table.shape[0]), width))
+    out = table.dense((n,))
+    streamed = [gradient.dense((n, width)), gradient, table.dense((n, width)), *rest, out]
+    return Work.of(2 * n * width, [gradient, picked, *rest], [out], streamed=streamed)
+
+
 _PICK = (
     "No FLOPs. Reads the indices and the rows picked, of n indices into r rows min(n, r) (streamed: one an "
     "index); writes the output."
@@ -123,6 +137,12 @@ _TABLE: tuple[tuple[str, Formula, str], ...] = (
     ("_embedding_bag", _bag, _BAG),
     ("_embedding_bag_forward_only", _bag, _BAG),
     ("_embedding_bag_dense_backward", _bag_gradient, _BAG_BACK),
+    (
+        "_embedding_bag_per_sample_weights_backward",
+        _weights_gradient,
+        "2 FLOPs per index and column. Reads the output gradient, indices, their bags and the rows picked, of n "
+        "indices into r rows min(n, r); writes a gradient for each index.",
+    ),
 )
 
 MODELS: tuple[Model, ...] = tuple(Model(f"aten::{op}", "embedding", formula, words) for op, formula, words in _TABLE)

@@ -18,18 +18,23 @@ _LAYERS = _aten("""
     adaptive_max_pool1d avg_pool1d
     layer_norm rms_norm batch_norm _batch_norm_impl_index group_norm instance_norm
     dropout dropout_ feature_dropout alpha_dropout feature_alpha_dropout
-    embedding_bag embedding_backward prelu rrelu
+    embedding_bag embedding_backward embedding_renorm_ prelu rrelu
+    lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+    _pack_padded_sequence _pack_padded_sequence_backward _pad_packed_sequence
+    grid_sampler affine_grid_generator_backward _weight_norm
     pad _pad_circular _pad_enum affine_grid_generator one_hot
     pairwise_distance cosine_similarity
 """)
 _PRODUCTS = _aten("""
     matmul matmul_backward einsum tensordot inner chain_matmul linalg_multi_dot
+    _trilinear cdist _euclidean_dist pdist
     linalg_matmul linalg_vecdot kron linalg_norm linalg_matrix_norm linalg_vander
 """)
 _LOSSES = _aten("""
     cross_entropy_loss nll_loss nll_loss_nd nll_loss2d softmax log_softmax
     special_softmax special_log_softmax
     l1_loss kl_div binary_cross_entropy_with_logits poisson_nll_loss hinge_embedding_loss
+    multilabel_margin_loss
     margin_ranking_loss triplet_margin_loss cosine_embedding_loss ctc_loss
 """)
 _COPIES = _aten("""
@@ -62,7 +67,8 @@ _INSIDE = _aten("""
     _transformer_encoder_layer_fwd _native_multi_head_attention
     _convolution_mode _convolution_double_backward _embedding_bag_backward
     infinitely_differentiable_gelu_backward _batch_norm_impl_index_backward
-    _thnn_differentiable_lstm_cell_backward
+    _thnn_differentiable_lstm_cell_backward _thnn_differentiable_gru_cell_backward
+    _thnn_fused_lstm_cell_backward _weight_norm_differentiable_backward
 """)
 FALLS_THROUGH: frozenset[str] = _LAYERS | _PRODUCTS | _LOSSES | _COPIES | _MAKERS | _ARITHMETIC | _INSIDE
 

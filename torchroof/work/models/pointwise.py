@@ -116,6 +116,19 @@ def _glu_backward(call: OpCall) -> Work:
     return Work.of(9 * grad.numel, (grad, own), (own.dense(),))
 
 
+def _rrelu(call: OpCall) -> Work:
+    """(self, noise, lower, upper, training, …): in training the slopes are drawn and kept as noise."""
+    own, noise, training = call.tensor(0), call.tensor(1), call.flag(4, False)
+    result = own if call.name.endswith("_") else own.dense()
+    return Work.of(own.numel, (own,), (result, noise.dense() if training else None))
+
+
+def _rrelu_backward(call: OpCall) -> Work:
+    """(grad, self, noise, lower, upper, training, self is the result)."""
+    grad, factors = call.tensor(0), call.tensor(2 if call.flag(5) else 1)
+    return Work.of(grad.numel, (grad, factors), (grad.dense(),))
+
+
 _RANDOM = (
     *("normal_", "uniform_", "random_", "bernoulli_"),
     *("exponential_", "geometric_", "log_normal_", "cauchy_"),
@@ -134,6 +147,12 @@ def _models() -> tuple[Model, ...]:
     found.extend(Model(f"aten::{name}", "pointwise", _random_fill, words) for name in _RANDOM)
     words = "a sigmoid (4) and a product: 5 FLOPs per element of the result; reads self, writes half of it"
     found.append(Model("aten::glu", "pointwise", _glu, words))
+    words = "one product, random slopes count 0: 1 per element; reads self, writes the result, in training the slopes"
+    found.extend(
+        Model(f"aten::{name}", "pointwise", _rrelu, words) for name in ("rrelu_with_noise", "rrelu_with_noise_")
+    )
+    words = "one product: 1 per element; reads gradient and slopes (evaluation: self), writes the result"
+    found.append(Model("aten::rrelu_with_noise_backward", "pointwise", _rrelu_backward, words))
     words = "sigmoid 4, gradient of the first half 1, of the second 4: 9 FLOPs per element of the gradient"
     found.append(Model("aten::glu_backward", "pointwise", _glu_backward, words))
     return tuple(found)

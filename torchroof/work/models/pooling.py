@@ -109,6 +109,30 @@ def _adaptive_max(axes: int) -> Formula:
     return work
 
 
+def _fractional(axes: int) -> Formula:
+    """(self, kernel, size of the output, random samples)."""
+
+    def work(call: OpCall) -> Work:
+        x, samples = _spatial(call, 0, axes), call.tensor(3)
+        sizes = per_axis(call, 2, axes)
+        agree(call, min(sizes) >= 0, "an output size is negative")
+        out = x.dense((*x.shape[:-axes], *sizes))
+        return Work.of(0, [x, samples], [out, out.dense(dtype=INT64)])
+
+    return work
+
+
+def _unpooled(axes: int) -> Formula:
+    """(self, indices, size of the output, …): every value to its place, zeros elsewhere."""
+
+    def work(call: OpCall) -> Work:
+        x, indices, sizes = _spatial(call, 0, axes), call.tensor(1), per_axis(call, 2, axes)
+        agree(call, min(sizes) >= 0 and indices.shape == x.shape, "an index for each value, and a size")
+        return Work.of(0, [x, indices], [x.dense((*x.shape[:-axes], *sizes))])
+
+    return work
+
+
 _MAX = "No FLOPs: comparisons count none. Reads the input, writes the output"
 _MAX_BACK = "1 add per element of the output gradient. Reads it and {}, writes the input gradient."
 _AVG = (
@@ -147,6 +171,22 @@ MODELS: tuple[Model, ...] = (
     *(_model(f"adaptive_max_pool{d}d", _adaptive_max(d), _MAX + " and int64 indices.") for d in (2, 3)),
     *(
         _model(f"adaptive_max_pool{d}d_backward", _max_backward(d, 2), _MAX_BACK.format("the int64 indices"))
+        for d in (2, 3)
+    ),
+    *(
+        _model(
+            f"fractional_max_pool{d}d",
+            _fractional(d),
+            "No FLOPs: comparisons count none. Reads input and random samples, writes the output and int64 indices.",
+        )
+        for d in (2, 3)
+    ),
+    *(
+        _model(f"fractional_max_pool{d}d_backward", _max_backward(d, 4), _MAX_BACK.format("the int64 indices"))
+        for d in (2, 3)
+    ),
+    *(
+        _model(f"max_unpool{d}d", _unpooled(d), "No FLOPs. Reads input and int64 indices, writes the whole output.")
         for d in (2, 3)
     ),
 )

@@ -23,6 +23,18 @@ def _softmax_backward(call: OpCall) -> Work:
     return Work.of(4 * output.numel, (grad, output), (result,))
 
 
+def _masked(call: OpCall) -> Work:
+    """(self, mask, dim, kind of mask)."""
+    source, mask = call.tensor(0), call.tensor(1)
+    return Work.of(4 * source.numel, (source, mask), (source.dense(),))
+
+
+def _masked_backward(call: OpCall) -> Work:
+    """(grad, output, mask, dim)."""
+    grad, output, mask = call.tensor(0), call.tensor(1), call.tensor(2)
+    return Work.of(4 * output.numel, (grad, output, mask), (output.dense(),))
+
+
 def _picked(source: TensorSpec, count: int) -> TensorSpec:
     """So many of its elements, at most all of them."""
     return source.dense((min(count, source.stored_elements),))
@@ -86,6 +98,8 @@ MODELS: tuple[Model, ...] = (
     _model("_log_softmax", _softmax, "difference, exp, addition, difference: 4 per element", "softmax"),
     _model("_softmax_backward_data", _softmax_backward, _SOFT, "softmax"),
     _model("_log_softmax_backward_data", _softmax_backward, _LOG, "softmax"),
+    _model("_masked_softmax", _masked, "difference, exp, addition, division: 4 per element; reads the mask", "softmax"),
+    _model("_masked_softmax_backward", _masked_backward, f"{_SOFT}; reads the mask", "softmax"),
     *(
         _model(name, _nll_forward, "reads one element per target, adds them unless reduction is none")
         for name in ("nll_loss_forward", "nll_loss2d_forward")
@@ -101,6 +115,11 @@ MODELS: tuple[Model, ...] = (
     _model("huber_loss", _loss(4, 2), f"difference, square, scale, offset: 4 {_SUMMED}"),
     _model("huber_loss_backward", _loss_backward(3), f"difference and two products: 3 {_BACK}"),
     _model("soft_margin_loss", _loss(4, 2), f"product, negation, exp, log1p: 4 {_SUMMED}"),
+    _model(
+        "soft_margin_loss_backward",
+        _loss_backward(7),
+        f"product, negation, exp, sum, division, two products: 7 {_BACK}",
+    ),
     _model("binary_cross_entropy", _loss(8, 3, 2), f"2 logs, 2 differences, 2 products, sum, sign: 8 {_SUMMED}"),
     _model(
         "binary_cross_entropy_backward",
