@@ -126,6 +126,7 @@ def test_a_pattern_is_explained_as_one(asked: str) -> None:
     assert account.path == "encoder.layers.[0–3,5–11].fc1" and len(account.members) == 11
     (part,) = account.parts
     assert (part.calls, part.kernel_ns, part.flops, part.bytes_read) == (11, 11_000, 11_000, 1100)
+    assert (part.bytes_written, part.bytes_upper) == (11 * 20, 11 * 150)
     assert account.kernels == (
         Kernel(name="gemm_forward", path=account.path, phase="forward", op="aten::mm", kernels=11, kernel_ns=11_000),
     )
@@ -165,6 +166,17 @@ def test_latency_tells_what_was_compared() -> None:
     short, small = (report([row("a", ns, bound="latency")]) for ns in (1500, 5000))
     assert "1.5 µs on average, less than 2 x the least time of one, 1 µs" in str(explain(short, "a").parts[0].because)
     assert "fewer blocks" in str(explain(small, "a").parts[0].because)
+
+
+def test_a_side_that_its_sums_belie_is_explained_call_by_call() -> None:
+    # 2400 FLOPs over 120 bytes are 20 per byte, over the ridge point of 10, yet the calls were judged memory-side.
+    mixed = report([row("a", 10, flops=2400, side="memory", bound="memory", ceiling=2)])
+    assert explain(mixed, "a").parts[0].because == "call by call, bytes take longer than FLOPs"
+
+
+def test_why_names_the_op_that_could_win_most() -> None:
+    # Backward mm could win 5000 ns, forward mm 2000, sum 350.
+    assert explain(paper(), FC1).why == "far under its compute roof (50 %) in mm, backward"
 
 
 def test_json_has_every_figure() -> None:

@@ -121,6 +121,13 @@ def test_flags_of_a_folded_table_are_of_its_lines() -> None:
     assert folded[0].why == "far under its compute roof (50 %)"
 
 
+def test_what_is_no_layer_takes_part_but_bears_no_flag() -> None:
+    # The optimizer holds 5000 of 6500 ns of headroom, alone more than half, so nothing else is flagged; nor is it.
+    rows = [*(row(f"a.{i}", 1000) for i in range(3)), row(None, 10_000, phase="optimizer", type=None)]
+    folded = lines(report(rows), fold=True).lines
+    assert [(line.label, line.flagged) for line in folded] == [("(optimizer)", False), ("a.[0–2] ×3", False)]
+
+
 def test_times_that_all_differ_fold_nothing() -> None:
     times = {f"layer.{i}": math.exp(i) for i in range(300)}
     assert patterns(times) == {}

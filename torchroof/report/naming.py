@@ -91,12 +91,11 @@ def _numbers(bracket: re.Match[str]) -> str:
 
 
 def _near(plain: str, named: Iterable[str]) -> list[str]:
-    """Layers whose last names are those asked for or spelled alike, then those alike as a whole."""
+    """Layers whose last names, as many as were asked for, are these or spelled alike."""
     names = plain.count(".") + 1
     ends: dict[str, str] = {}
     for path in filter(None, named):
         ends.setdefault(".".join(path.split(".")[-names:]), path)
-        ends.setdefault(path, path)
     alike = get_close_matches(plain[:_LONGEST], ends, n=_NEAR, cutoff=0.5)
     return list(dict.fromkeys(ends[end] for end in alike))
 
