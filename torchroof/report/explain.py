@@ -260,7 +260,8 @@ def _sides(line: Line, compute: Ceiling | None, bandwidth: Ceiling | None) -> st
     else:
         point = ridge(compute, bandwidth)
         if (line.intensity > point) != (line.side == "compute"):
-            return f"call by call, {'FLOPs take longer than bytes' if line.side == 'compute' else 'bytes take longer than FLOPs'}"
+            longer, shorter = ("FLOPs", "bytes") if line.side == "compute" else ("bytes", "FLOPs")
+            return f"call by call, {longer} take longer than {shorter}"
         told = (
             f"{units.digits(line.intensity)} FLOPs per byte, and the ridge point of {compute.precision} {compute.pipe} "
             f"over {bandwidth.level} is {units.digits(point)}"
