@@ -57,6 +57,16 @@ def test_the_same_every_time_and_it_learns(name: str) -> None:
     assert last < start
 
 
+def test_each_step_has_gradients_of_its_own() -> None:
+    """At a learning rate of 0 every step finds the same gradients; kept ones would add up."""
+    workload = build("mlp", sizes("mlp", batch_size=2, features=8, hidden=8, learning_rate=0.0))
+    found = []
+    for _ in range(2):
+        workload.step()
+        found.append([p.grad.clone() for p in workload.model.parameters() if p.grad is not None])
+    assert len(found[0]) == 8 and all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_laws_hold_and_nothing_is_unknown(name: str) -> None:
     workload = small(name)
