@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -114,9 +115,9 @@ def draw(picture: Picture, width: int, ascii_only: bool = False) -> Iterator[Ren
 
 
 def _append(line: Text, cells: Cells, row: int, width: int) -> None:
-    for column in range(width):
-        cell = cells.get((row, column), Cell(" "))
-        line.append(cell.text, cell.style)
+    found = (cells.get((row, column), Cell(" ")) for column in range(width))
+    for style, run in groupby(found, key=lambda cell: cell.style):
+        line.append("".join(cell.text for cell in run), style)
 
 
 def _title(picture: Picture, width: int, ascii_only: bool) -> Text:
