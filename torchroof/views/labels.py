@@ -111,7 +111,8 @@ def point_labels(
         boxes.append(words.box)
         items.extend(_leader(mark, words.box))
         items.append(words)
-    return items, boxes
+    # Leaders lie behind all words, whose halos interrupt them.
+    return sorted(items, key=lambda item: isinstance(item, Words)), boxes
 
 
 def _gathered(marks: Sequence[tuple[Mark, Point]]) -> list[tuple[Mark, Point, int]]:
