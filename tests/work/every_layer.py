@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class Layer(NamedTuple):
@@ -239,6 +239,9 @@ def _losses() -> Iterator[Layer]:
     )
     adaptive = lambda: nn.AdaptiveLogSoftmaxWithLoss(12, 20, [5, 10])  # noqa: E731
     yield Layer("AdaptiveLogSoftmaxWithLoss", adaptive, lambda: (leaf(8, 12), classes(20, 8)))
+    if hasattr(nn, "LinearCrossEntropyLoss"):
+        fused = lambda: nn.LinearCrossEntropyLoss(12, 20)  # noqa: E731
+        yield Layer("LinearCrossEntropyLoss", fused, lambda: (leaf(8, 12), classes(20, 8)))
 
 
 def _distances() -> Iterator[Layer]:
@@ -294,10 +297,23 @@ def _recurrent() -> Iterator[Layer]:
                 lambda: (pack_padded_sequence(leaf(6, 3, 7), torch.tensor([6, 4, 1])),),
                 training,
             )
+        yield Layer(f"packing around {name}", lambda sort=sort: Packing(sort(7, 5)), lambda: (leaf(6, 3, 7),))
         cell = getattr(nn, f"{name}Cell")
         yield Layer(f"{name}Cell", lambda cell=cell: cell(7, 5), lambda: (leaf(3, 7),))
     yield Layer("RNN, relu", lambda: nn.RNN(7, 5, nonlinearity="relu", bias=False), lambda: (leaf(6, 3, 7),))
     yield Layer("LSTM, projected", lambda: nn.LSTM(7, 5, proj_size=2), lambda: (leaf(6, 3, 7),))
+
+
+class Packing(nn.Module):
+    """Packs padded sequences, runs a layer on them, and pads them again."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        packed = pack_padded_sequence(x, torch.tensor([4, 6, 1]), enforce_sorted=False)
+        return pad_packed_sequence(self.inner(packed)[0])[0]
 
 
 def _attention() -> Iterator[Layer]:

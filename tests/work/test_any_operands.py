@@ -7,9 +7,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from torchroof.tensors import DTYPES, OpCall, TensorSpec, Unknown
-from torchroof.work.models import movement, pointwise, reduction, softmax
+from torchroof.work.models import (
+    data_dependent,
+    distance,
+    fourier,
+    losses,
+    movement,
+    pointwise,
+    recurrent,
+    reduction,
+    sampling,
+    softmax,
+    sync_norm,
+)
 
-MODELS = [m for room in (movement, pointwise, reduction, softmax) for m in room.MODELS]
+ROOMS = (
+    movement,
+    pointwise,
+    reduction,
+    softmax,
+    recurrent,
+    sampling,
+    distance,
+    losses,
+    sync_norm,
+    fourier,
+    data_dependent,
+)
+MODELS = [m for room in ROOMS for m in room.MODELS]
 SPECS = st.builds(
     TensorSpec,
     st.lists(st.integers(0, 4), max_size=4).map(tuple),
