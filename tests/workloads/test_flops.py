@@ -65,7 +65,7 @@ def ours(data: ReportData) -> Counts:
     counts: Counter[tuple[str, str]] = Counter()
     for row in data.rows:
         family = STANDARD.family(row.op or "")
-        if row.flops and (family in MATRIX_FAMILIES | {"recurrent"} or row.op in torch_counts):
+        if row.flops and (family in MATRIX_FAMILIES or row.op in torch_counts):
             counts[row.op or "", row.phase] += row.flops
     return dict(counts)
 
