@@ -184,6 +184,11 @@ def test_a_tick_is_named_by_its_power_of_ten() -> None:
     assert {t.text: t.at for t in drawn(*ROWS).x.ticks}["10"] == 1
 
 
+def test_a_tick_beyond_all_names_is_short() -> None:
+    ticks = drawn(row("net.a", 10**18, 1, 1e-6, 0.5)).y.ticks  # 10^18 FLOPs in a nanosecond
+    assert {t.text for t in ticks} >= {"1e24"} and max(len(t.text) for t in ticks) <= 4
+
+
 def test_shares_are_of_the_step() -> None:
     assert point(drawn(ROWS[0], step_ms=20), "net.fc1").share == pytest.approx(10 * MS / (20 * MS))
 

@@ -260,7 +260,12 @@ def _ticks(low: float, high: float) -> tuple[Tick, ...]:
     every = ceil((high - low) / _MOST_TICKS)
     first = ceil(low / every) * every
     decades = range(first, floor(high) + 1, every)
-    return tuple(Tick(float(d), units.quantity(10.0**d, "").replace(" ", "")) for d in decades)
+    return tuple(Tick(float(d), _power(d)) for d in decades)
+
+
+def _power(decade: int) -> str:
+    """``0.01``, ``100k``; ``1e27`` beyond what has a short name."""
+    return units.quantity(10.0**decade, "").replace(" ", "") if -3 <= decade <= 20 else f"1e{decade}"
 
 
 def _strip(heights: Sequence[float], roof: bool) -> Axis | None:
