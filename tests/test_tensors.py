@@ -61,5 +61,5 @@ def test_a_default_stands_for_a_scalar_left_out_but_not_for_one_never_recorded()
 def test_shapes_as_people_type_them():
     assert parse_shape("512x256") == (512, 256) and parse_shape("7") == (7,) and parse_shape("scalar") == ()
     for wrong in ("", "axb", "3x", "-1x2", "1.5"):
-        with pytest.raises(OperandError, match="shape|negative"):
+        with pytest.raises(OperandError, match=r"shape|negative"):
             parse_shape(wrong)

@@ -19,7 +19,8 @@ def test_each_gap_goes_to_what_the_launching_thread_did(tmp_path):
     host      0 step ------------------------------------------------------------ 10000
               100 next 1100      1500 op a 1600   2000 sync 6000       7000 op b 7100
     device                           2000 kernel a 5000                   7500 kernel b 9000
-    gaps      0..2000: 1000 in the loader, 1000 host of a · 5000..7500: 1000 sync, 1500 host of b · 9000..10000 host of none
+    gaps      0..2000: 1000 in the loader, 1000 host of a · 5000..7500: 1000 sync, 1500 host of b ·
+              9000..10000 host of none
     """
     t = TraceMaker()
     t.step(1, 0, 10000)

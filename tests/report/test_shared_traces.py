@@ -102,7 +102,8 @@ def test_bert_is_owned_and_modelled_whole():
     data = report_of("tl-h100-bert-small-202507")
     assert data.totals.layered_ns == data.totals.kernel_ns == 307_197
     assert data.totals.flops_known_ns == data.totals.bytes_known_ns == 307_197
-    query = [r for r in data.rows if r.op == "aten::addmm" and r.path and r.path.endswith("BertSdpaSelfAttention_0.Linear_0")]
+    name = "BertSdpaSelfAttention_0.Linear_0"
+    query = [r for r in data.rows if r.op == "aten::addmm" and r.path and r.path.endswith(name)]
     # 141 tokens of 512 features into 512: 141 x 512 x 512 multiply-adds.
     assert [r.flops for r in query] == [2 * 141 * 512 * 512]
     # bfloat16: bias 512, tokens 141 x 512, weight 512 x 512 read; 141 x 512 written.
@@ -120,7 +121,9 @@ def test_graph_replays_are_named_and_owned_by_no_layer():
     data = report_of("tl-vllm-decode-graph-202603")
     assert {u.reason: u.kernels for u in data.unattributed}["graph replay"] == 421
     witness = Counter()
-    for event in json.load(gzip.open(TRACES / "tl-vllm-decode-graph-202603.json.gz"))["traceEvents"]:
+    with gzip.open(TRACES / "tl-vllm-decode-graph-202603.json.gz") as file:
+        events = json.load(file)["traceEvents"]
+    for event in events:
         if event.get("cat") == "kernel":
             witness[event["name"]] += 1
     listed = Counter()
