@@ -8,9 +8,11 @@ from enum import Enum
 
 import numpy as np
 
+from torchroof.join.accumulation import link_accumulation
 from torchroof.join.autograd import SOURCE_TEXTS, Links, Source, link_backward
 from torchroof.join.columns import distinct, pick
 from torchroof.join.cpu import join_cpu_kernels
+from torchroof.join.cut import find_cut_ops
 from torchroof.join.kernels import REASON_TEXTS, Kernels, Reason
 from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_spans
 from torchroof.join.layers import LayerName, Layers, find_layers
@@ -79,6 +81,8 @@ class Attribution:
     phase: Int8
     source: Int8
     copies: Copies
+    cut_ops: frozenset[int]
+    """Ops (positions in the nest) that have events but never ran."""
     facts: CaptureFacts | None
     notes: tuple[Note, ...]
 
@@ -89,7 +93,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
     nest = trace_lineage(table, role)
     steps = find_steps(table, nest, facts)
     layers = find_layers(table, nest, facts)
-    links = link_backward(table, nest, facts)
+    links = link_accumulation(table, nest, layers, link_backward(table, nest, facts), facts)
     run = _run_kind(table)
     launch = launch_of_device_spans(table)
     anchor = anchors_of(table, nest, launch)
@@ -110,6 +114,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
         phase=owners.phases_at(kernels.anchor),
         source=source,
         copies=_copies(table, steps, launch, anchor, owners),
+        cut_ops=find_cut_ops(table, nest, layers, facts),
         facts=facts,
         notes=tuple(_notes(table, run, launch)),
     )
@@ -127,7 +132,7 @@ class _Owners:
 
     def __init__(self, nest: Nest, layers: Layers, links: Links) -> None:
         owner = nest.owner
-        is_node = pick(nest.name_kind, owner, NameKind.OTHER) == NameKind.AUTOGRAD_NODE
+        is_node = pick(nest.name_kind, owner, NameKind.OTHER) >= NameKind.AUTOGRAD_NODE
         forward = np.where(is_node, pick(links.forward, owner), NONE)
         # The forward op's own layer; a forward op outside every layer has none.
         through = pick(layers.entered, pick(nest.layer, forward))

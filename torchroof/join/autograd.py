@@ -30,6 +30,9 @@ class Source(IntEnum):
     THREAD_UNKNOWN = 6
     NO_FORWARD = 7
     NO_NUMBER = 8
+    PARAMETER = 9
+    PARAMETER_UNKNOWN = 10
+    PARAMETERS_STEPPED = 11
 
 
 SOURCE_TEXTS = {
@@ -42,6 +45,9 @@ SOURCE_TEXTS = {
     Source.THREAD_UNKNOWN: "forward thread unknown",
     Source.NO_FORWARD: "forward op not in the trace",
     Source.NO_NUMBER: "autograd node without a sequence number",
+    Source.PARAMETER: "parameter's gradient",
+    Source.PARAMETER_UNKNOWN: "no layer known to own the parameter",
+    Source.PARAMETERS_STEPPED: "parameters stepped",
 }
 
 _LARGEST_RANGE = 50_000_000
@@ -75,7 +81,7 @@ def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> 
     forward = np.full(len(nest), NONE, dtype=np.int32)
     call = np.full(len(nest), NONE, dtype=np.int32)
     source = np.zeros(len(nest), dtype=np.int8)
-    nodes = np.flatnonzero(nest.name_kind == NameKind.AUTOGRAD_NODE)
+    nodes = np.flatnonzero(nest.name_kind >= NameKind.AUTOGRAD_NODE)
     if not len(nodes):
         return Links(forward, call, source)
     sequence = host.sequence[nest.span]
@@ -111,7 +117,7 @@ def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> 
 def _forward_ops(nest: Nest, sequence: np.ndarray, forward_thread: np.ndarray) -> dict[tuple[int, int], int]:
     """The last-started forward op by (sequence number, thread): spans are sorted by start within a thread."""
     candidates = np.flatnonzero(
-        (sequence >= 0) & (forward_thread <= 0) & (nest.name_kind != NameKind.AUTOGRAD_NODE)
+        (sequence >= 0) & (forward_thread <= 0) & (nest.name_kind < NameKind.AUTOGRAD_NODE)
     )
     return {
         (number, thread): i

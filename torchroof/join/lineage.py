@@ -13,7 +13,15 @@ import numpy as np
 
 from torchroof.join.nesting import nest
 from torchroof.tensors import Role
-from torchroof.trace.dialects import is_autograd_wrapper, is_dataloader_next, is_optimizer
+from torchroof.join.columns import pick
+from torchroof.trace.dialects import (
+    ACCUMULATE_GRAD,
+    EVALUATE_PREFIX,
+    GRADIENT_SUMS,
+    is_autograd_wrapper,
+    is_dataloader_next,
+    is_optimizer,
+)
 from torchroof.trace.table import NONE, HostKind, Int8, Int32, Int64, TraceTable
 
 
@@ -23,6 +31,8 @@ class Phase(IntEnum):
     BACKWARD = 2
     OPTIMIZER = 3
     DATA = 4
+    RECOMPUTE = 5
+    GRAD_ACCUMULATE = 6
 
 
 PHASE_NAMES = {
@@ -31,6 +41,8 @@ PHASE_NAMES = {
     Phase.BACKWARD: "backward",
     Phase.OPTIMIZER: "optimizer",
     Phase.DATA: "data",
+    Phase.RECOMPUTE: "recompute",
+    Phase.GRAD_ACCUMULATE: "grad_accumulate",
 }
 
 
@@ -41,10 +53,15 @@ class NameKind(IntEnum):
     FALLS_THROUGH = 1
     FREE = 2
     UNMODELLED = 3
-    AUTOGRAD_NODE = 4
-    OPTIMIZER = 5
-    DATA = 6
-    OTHER = 7
+    OPTIMIZER = 4
+    DATA = 5
+    OTHER = 6
+    AUTOGRAD_NODE = 7
+    """A node of the autograd graph. From here on all kinds are nodes."""
+    EVALUATION = 8
+    """The engine's event around a node, which also sums gradients."""
+    ACCUMULATE_GRAD = 9
+    """The node that adds to a parameter's gradient, and the engine's event around it."""
 
 
 _ROLES = {
@@ -88,7 +105,7 @@ def name_kinds(table: TraceTable, role: Callable[[str], Role]) -> list[tuple[int
     """Per distinct name: what it is as an op and what it is as an annotation."""
     kinds = []
     for name in table.names:
-        as_op = NameKind.AUTOGRAD_NODE if is_autograd_wrapper(name) else _ROLES[role(name)]
+        as_op = _node_kind(name) if is_autograd_wrapper(name) else _ROLES[role(name)]
         as_annotation = NameKind.OTHER
         if is_dataloader_next(name):
             as_annotation = NameKind.DATA
@@ -96,6 +113,12 @@ def name_kinds(table: TraceTable, role: Callable[[str], Role]) -> list[tuple[int
             as_annotation = NameKind.OPTIMIZER
         kinds.append((int(as_op), int(as_annotation)))
     return kinds
+
+
+def _node_kind(name: str) -> NameKind:
+    if name.endswith(ACCUMULATE_GRAD):
+        return NameKind.ACCUMULATE_GRAD
+    return NameKind.EVALUATION if name.startswith(EVALUATE_PREFIX) else NameKind.AUTOGRAD_NODE
 
 
 def trace_lineage(table: TraceTable, role: Callable[[str], Role]) -> Nest:
@@ -109,16 +132,23 @@ def trace_lineage(table: TraceTable, role: Callable[[str], Role]) -> Nest:
     ops, annotations = kind == HostKind.OP, kind == HostKind.ANNOTATION
     name_kind[ops] = kinds[name[ops], 0]
     name_kind[annotations] = kinds[name[annotations], 1]
-    name_kind[ops & (host.forward_thread[spans] > 0)] = NameKind.AUTOGRAD_NODE
+    named = name_kind >= NameKind.AUTOGRAD_NODE
+    name_kind[ops & ~named & (host.forward_thread[spans] > 0)] = NameKind.AUTOGRAD_NODE
     parent = nest(start, end, thread)
     scoped = bool((kind == HostKind.SCOPE).any())
     scope_kind = HostKind.SCOPE if scoped else HostKind.MODULE
-    columns = _inherit(parent.tolist(), kind.tolist(), name_kind.tolist(), scope_kind)
+    sums = ops & np.isin(name, [i for i, text in enumerate(table.names) if text in GRADIENT_SUMS])
+    sums &= pick(name_kind, parent, NameKind.OTHER) == NameKind.EVALUATION
+    columns = _inherit(parent.tolist(), kind.tolist(), name_kind.tolist(), sums.tolist(), scope_kind)
     return Nest(spans, start, end, thread, name, kind, name_kind, parent, *columns)
 
 
+_INSIDE_BACKWARD = (int(Phase.BACKWARD), int(Phase.RECOMPUTE), int(Phase.GRAD_ACCUMULATE))
+"""A layer entered in one of these runs its forward pass again."""
+
+
 def _inherit(
-    parents: list[int], kinds: list[int], name_kinds_: list[int], scope_kind: int
+    parents: list[int], kinds: list[int], name_kinds_: list[int], sums: list[bool], scope_kind: int
 ) -> tuple[Int32, Int32, Int32, Int32, Int8]:
     claims: list[int] = []
     ops: list[int] = []
@@ -126,7 +156,7 @@ def _inherit(
     owners: list[int] = []
     phases: list[int] = []
     op_kind, modelled, node = int(HostKind.OP), int(NameKind.MODELLED), int(NameKind.AUTOGRAD_NODE)
-    optimizer, data = int(NameKind.OPTIMIZER), int(NameKind.DATA)
+    optimizer, data, accumulate = int(NameKind.OPTIMIZER), int(NameKind.DATA), int(NameKind.ACCUMULATE_GRAD)
     for i, p in enumerate(parents):
         if p >= 0:
             claim, op, layer, owner, phase = claims[p], ops[p], layers[p], owners[p], phases[p]
@@ -136,15 +166,16 @@ def _inherit(
         kind, what = kinds[i], name_kinds_[i]
         if kind == op_kind:
             op = i
-            if what == node:
+            if what >= node:
                 owner = i
-                phase = 2
-            elif what == modelled and claim == NONE:
+                phase = 6 if what == accumulate else 2
+            elif sums[i]:
+                phase = 6
+            if what == modelled and claim == NONE:
                 claim = i
         elif kind == scope_kind:
             layer = owner = i
-            if phase != 2:
-                phase = 1
+            phase = 5 if phase in _INSIDE_BACKWARD else 1
         elif what == optimizer:
             phase = 3
         elif what == data:

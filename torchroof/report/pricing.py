@@ -17,6 +17,7 @@ from torchroof.roofline.place import Placement, place
 from torchroof.tensors import DType, OpCall, Operand, TensorSpec, dtype_named
 from torchroof.trace.dialects import functor_dtype, matrix_precision
 from torchroof.trace.table import NONE, Int32, TraceTable
+from torchroof.work.algebra import Work
 from torchroof.work.registry import MATRIX_FAMILIES, Registry, precision_of
 
 T = TypeVar("T")
@@ -69,7 +70,8 @@ def price_calls(
         hint = dtype_hint.get(op)
         if hint is None and pricer.lacks_dtype(signature):
             hint = _child_dtype(trace, attribution, op)
-        price[k] = pricer.find(int(names[op]), signature, device, precision_hint.get(op), hint)
+        cut = op in attribution.cut_ops
+        price[k] = pricer.find(int(names[op]), signature, device, precision_hint.get(op), hint, cut)
     return Prices(tuple(pricer.prices), price)
 
 
@@ -93,24 +95,32 @@ class _Pricer:
         return known
 
     def find(
-        self, name: int | None, signature: int, device: int, precision: str | None, dtype: DType | None
+        self,
+        name: int | None,
+        signature: int,
+        device: int,
+        precision: str | None,
+        dtype: DType | None,
+        cut: bool = False,
     ) -> int:
         if not self.lacks_dtype(signature):
             dtype = None
-        key = (name, signature, device, precision, dtype)
+        key = (name, signature, device, precision, dtype, cut)
         index = self._known.get(key)
         if index is None:
             index = self._known[key] = len(self.prices)
-            self.prices.append(self._price(name, signature, device, precision, dtype or self._default))
+            self.prices.append(self._price(name, signature, device, precision, dtype or self._default, cut))
         return index
 
     def _price(
-        self, name: int | None, signature: int, device: int, matrix: str | None, dtype: DType | None
+        self, name: int | None, signature: int, device: int, matrix: str | None, dtype: DType | None, cut: bool
     ) -> Price:
         op = None if name is None else self._trace.names[name]
         call = OpCall(op or "", ()) if signature == NONE else self._trace.signatures[signature]
         call = _with_dtype(call, dtype)
         priced = self._registry.price(call)
+        if cut:
+            priced = replace(priced, work=Work.zero(), reason=None)
         precision = precision_of(call)
         if matrix and precision == "float32" and priced.family in MATRIX_FAMILIES:
             precision = matrix

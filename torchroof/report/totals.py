@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from torchroof.device.roof import Ceiling, Roof
-from torchroof.join.attribute import Attribution
+from torchroof.join.attribute import Attribution, Phase
 from torchroof.join.columns import group, pick
 from torchroof.report.ledger import Ledger
 from torchroof.report.model import CAUSES, Row, Totals, Unattributed
@@ -32,8 +32,7 @@ def add_up(
     causes = _causes(attribution, ledger, rows, unattributed)
     flops = _known(r.flops for r in rows.rows)
     floor = _known(r.floor_ns for r in rows.rows)
-    matrix_flops, matrix_ns, used_ns = _matrix(attribution, prices, rows, chosen)
-    share = None if used_ns is None or not ledger.step_ns else used_ns / ledger.step_ns
+    matrix_flops, matrix_ns, useful_ns, executed_ns = _matrix(attribution, prices, rows, chosen)
     return Totals(
         kernels=len(attribution.kernels),
         kernel_ns=int(attribution.kernels.ns.sum()),
@@ -53,9 +52,9 @@ def add_up(
         bytes_known_ns=sum(r.bytes_known_ns for r in rows.rows),
         floor_ns=floor,
         floor_known_ns=sum(r.floor_known_ns for r in rows.rows),
-        step_efficiency=None if floor is None or not ledger.step_ns else floor / ledger.step_ns,
-        mfu=share,
-        hfu=share,
+        step_efficiency=_share(floor, ledger.step_ns),
+        mfu=_share(useful_ns, ledger.step_ns),
+        hfu=_share(executed_ns, ledger.step_ns),
         matrix_flops=matrix_flops,
         matrix_ns=matrix_ns,
         overhead=attribution.facts.overhead if attribution.facts else None,
@@ -85,6 +84,10 @@ def _nothing(attribution: Attribution) -> Totals:
     )
 
 
+def _share(part: float | None, whole: int) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
 def _known(values: object) -> int | None:
     known = [v for v in values if v is not None]  # type: ignore[attr-defined]
     return sum(known) if known else None
@@ -112,9 +115,9 @@ def _causes(
 
 def _matrix(
     attribution: Attribution, prices: Prices, rows: Rows, chosen: Mapping[int, Chosen]
-) -> tuple[int | None, int, float | None]:
+) -> tuple[int | None, int, float | None, float | None]:
     """FLOPs and kernel time of products, convolutions and attention, and the ns that these FLOPs take at the
-    device's peak (None where a peak or all FLOPs are unknown)."""
+    device's peak: without recomputation, and with it (None where a peak or all FLOPs are unknown)."""
     kernels = attribution.kernels
     is_matrix = np.array([p.matrix for p in prices.table], dtype=bool)
     inside = rows.of_kernel != NONE
@@ -123,21 +126,24 @@ def _matrix(
     calls = np.flatnonzero(mine & (kernels.op != NONE))
     _, first = np.unique(kernels.op[calls], return_index=True)
     first = calls[first]
-    pairs, number = group(prices.price[first], kernels.device[first])
-    counts = np.bincount(number)
+    recomputed = attribution.phase[first] == Phase.RECOMPUTE
+    keys, number = group(prices.price[first], kernels.device[first], recomputed)
     flops: int | None = None
-    used: float | None = 0.0 if inside.any() and _any_work(rows.rows) else None
-    for (p, device), count in zip(pairs.tolist(), counts.tolist(), strict=True):
+    useful = again = 0.0
+    known = bool(inside.any()) and _any_work(rows.rows)
+    for (p, device, redone), count in zip(keys.tolist(), np.bincount(number).tolist(), strict=True):
         price = prices.table[p]
         if price.flops is None:
             continue
         flops = (flops or 0) + price.flops * count
         roof = chosen[device].roof
         peak = peak_of(roof, price.precision, price.family) if roof else None
-        used = None if used is None or peak is None else used + price.flops * count / peak.value * 1e9
-    if used is not None and flops is None and matrix_ns:
-        used = None
-    return flops, matrix_ns, used
+        known = known and peak is not None
+        taken = price.flops * count / peak.value * 1e9 if peak else 0.0
+        useful, again = (useful, again + taken) if redone else (useful + taken, again)
+    if not known or (flops is None and matrix_ns):
+        return flops, matrix_ns, None, None
+    return flops, matrix_ns, useful, useful + again
 
 
 def _any_work(rows: tuple[Row, ...]) -> bool:

@@ -77,6 +77,12 @@ def host_kind(category: HostKind, name: str) -> tuple[HostKind, str] | None:
 EVALUATE_PREFIX = "autograd::engine::evaluate_function: "
 """The outer of the two events that each backward node makes since 2021."""
 
+ACCUMULATE_GRAD = "torch::autograd::AccumulateGrad"
+"""The node that adds to a parameter's gradient; it has no sequence number."""
+
+GRADIENT_SUMS = frozenset({"aten::add", "aten::add_"})
+"""Ops by which the engine itself sums the gradients of a tensor that was used several times."""
+
 _NODE = re.compile(r"(?:\w+::)*\w*Backward\d*|torch::autograd::(?:AccumulateGrad|CppNode<.*>|\w+Backward\w*)")
 
 
