@@ -52,7 +52,7 @@ class TraceMaker:
             args |= {
                 "Input Dims": shapes,
                 "Input type": types or [dtype] * len(shapes),
-                "Input Strides": args.pop("strides", [dense(s) for s in shapes]),
+                "Input Strides": args.pop("strides", None) or [dense(s) for s in shapes],
                 "Concrete Inputs": concrete or [""] * len(shapes),
             }
         self.host("cpu_op", name, start, end, thread, **args)

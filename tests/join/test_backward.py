@@ -91,7 +91,8 @@ def test_recomputed_forward_work_inside_backward_belongs_to_the_layer_recomputed
     t.op("aten::relu", 2260, 2290, 2, shapes=[[10]])
     t.launch(2270, "again", 2700, 2733, thread=2)
     found = rows(t, tmp_path)
-    assert found["a", "backward", "aten::relu"].kernel_ns == 33
+    assert found["a", "recompute", "aten::relu"].kernel_ns == 33
+    assert found["b", "backward", "aten::threshold_backward"].kernel_ns == 6
 
 
 def test_a_functional_loss_outside_layers_is_forward_because_autograd_says_so(tmp_path):
@@ -106,3 +107,53 @@ def test_a_functional_loss_outside_layers_is_forward_because_autograd_says_so(tm
     found = rows(t, tmp_path)
     assert found[None, "forward", "aten::mse_loss"].kernel_ns == 3
     assert found[None, "outside", "aten::relu"].kernel_ns == 4
+
+
+def accumulating(shape: list[int], layers: list[dict]) -> TraceMaker:
+    """One layer call with number 5, its node, and right after it the node that adds to a gradient of a shape."""
+    t = TraceMaker()
+    t.metadata["torchroof"] = {"version": 1, "layers": layers}
+    t.step(1, 0, 5000)
+    t.scope("a", 10, 200)
+    t.op("aten::mm", 20, 100, shapes=[[4, 8], [8, 3]], **{"Sequence number": 5, "Fwd thread id": 0})
+    t.node("MmBackward0", 2000, 2500, 5)
+    name = "torch::autograd::AccumulateGrad"
+    t.op(f"autograd::engine::evaluate_function: {name}", 2600, 2900, 2)
+    t.op(name, 2610, 2890, 2, shapes=[shape])
+    t.op("aten::add_", 2650, 2800, 2, shapes=[shape, shape])
+    t.launch(2700, "add", 3000, 3011, thread=2)
+    return t
+
+
+def layer(path: str, *shapes: list[int]) -> dict:
+    return {"path": path, "type": "Linear", "parameters": [[shape, "float32"] for shape in shapes]}
+
+
+def test_a_gradient_goes_to_the_layer_of_the_node_that_made_it_if_that_owns_such_a_parameter(tmp_path):
+    t = accumulating([8, 3], [layer("b", [8, 3]), layer("a", [3], [8, 3])])
+    row = rows(t, tmp_path)["a", "grad_accumulate", "aten::add_"]
+    assert (row.kernel_ns, row.attribution) == (11, "parameter's gradient")
+
+
+def test_a_gradient_of_a_shape_that_the_node_s_layer_lacks_goes_to_its_only_owner(tmp_path):
+    t = accumulating([8, 3], [layer("a", [3]), layer("b", [8, 3])])
+    assert rows(t, tmp_path)["b", "grad_accumulate", "aten::add_"].kernel_ns == 11
+
+
+def test_a_gradient_that_two_other_layers_could_own_has_no_layer(tmp_path):
+    t = accumulating([8, 3], [layer("a", [3]), layer("b", [8, 3]), layer("c", [8, 3])])
+    row = rows(t, tmp_path)[None, "grad_accumulate", "aten::add_"]
+    assert row.attribution == "no layer known to own the parameter"
+
+
+def test_sums_of_gradients_by_the_engine_are_told_from_the_node_s_own_work(tmp_path):
+    t = two_layers(flows=True)
+    t.op("autograd::engine::evaluate_function: ReluBackward0", 4000, 4400, 2, **{"Sequence number": 6, "Fwd thread id": 1})
+    t.op("ReluBackward0", 4010, 4200, 2, **{"Sequence number": 6, "Fwd thread id": 1})
+    t.op("aten::add", 4050, 4100, 2, shapes=[[10], [10]])
+    t.launch(4060, "inside", 4500, 4507, thread=2)
+    t.op("aten::add", 4250, 4350, 2, shapes=[[10], [10]])
+    t.launch(4300, "sum", 4600, 4609, thread=2)
+    found = rows(t, tmp_path)
+    assert found["b", "backward", "aten::add"].kernel_ns == 7
+    assert found["b", "grad_accumulate", "aten::add"].kernel_ns == 9

@@ -128,6 +128,17 @@ class ModuleScopes:
             if t.layer
         )
 
+    def parameter_owners(self) -> dict[int, int]:
+        """The layer (by index) that owns each parameter (by id), of the layers that ran."""
+        owners: dict[int, int] = {}
+        for reference, index in self._by_id.values():
+            module = reference()
+            if module is not None and index >= 0:
+                for parameter in module._parameters.values():
+                    if parameter is not None:
+                        owners.setdefault(id(parameter), index)
+        return owners
+
     def unseen_calls(self) -> int:
         """Forward calls on threads that the profiler does not record (it follows the one that started it)."""
         others = (t for t in self._threads if t.native_id != self.thread)

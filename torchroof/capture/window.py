@@ -11,6 +11,7 @@ from torch import nn
 from torch.profiler import record_function
 
 from torchroof.capture.environment import cpu_description, environment
+from torchroof.capture.optimizers import OptimizerSteps
 from torchroof.capture.schedule import Schedule, StepKind
 from torchroof.capture.scopes import ModuleScopes
 from torchroof.capture.torch_private import new_profiler, pause, private_api
@@ -48,6 +49,7 @@ class Window:
         self._mark: Any = None
         self._profiler: Any = None
         self._scopes = ModuleScopes(settings.roots)
+        self._optimizers = OptimizerSteps()
         self._limit = EventLimit(settings.max_events, self._stop)
         self._interrupted = False
         self.stopped = False
@@ -64,6 +66,7 @@ class Window:
         profiler.start()
         self._profiler = profiler
         self._scopes.install()
+        self._optimizers.install()
         self._limit.start()
         self.begin_step(self._step)
 
@@ -90,7 +93,7 @@ class Window:
         self._interrupted = interrupted
         self._limit.end()
         self._end_mark()
-        self._scopes.remove()
+        self._remove_hooks()
         profiler, self._profiler = self._profiler, None
         try:
             profiler.add_metadata_json(KEY, facts_as_json(self._facts_or_less()))
@@ -104,7 +107,7 @@ class Window:
     def abandon(self) -> None:
         """Takes hooks and profiler away after a fault; nothing is kept."""
         self._limit.end()
-        self._scopes.remove()
+        self._remove_hooks()
         profiler, self._profiler = self._profiler, None
         if profiler is not None:
             self._end_mark()
@@ -114,8 +117,12 @@ class Window:
         """The event limit is reached: nothing more is recorded, the window stays to be closed."""
         self.stopped = True
         self._end_mark()
-        self._scopes.remove()
+        self._remove_hooks()
         pause(self._profiler)
+
+    def _remove_hooks(self) -> None:
+        self._scopes.remove()
+        self._optimizers.remove()
 
     def _end_mark(self) -> bool:
         """False where no step was open."""
@@ -140,6 +147,8 @@ class Window:
             layers=self._scopes.layers(),
             calls=self._scopes.calls(),
             counted_steps=counted,
+            optimizers=self._optimizers.facts(self._scopes.parameter_owners()),
+            optimizer_steps=self._optimizers.steps,
             environment=environment(),
             ceilings={"0": [asdict(c) for c in settings.ceilings]} if settings.ceilings else {},
             device_names={"0": cpu_description()} if settings.on_cpu else {},

@@ -11,9 +11,9 @@ from enum import IntEnum
 
 import numpy as np
 
+from torchroof.join.columns import pick
 from torchroof.join.nesting import nest
 from torchroof.tensors import Role
-from torchroof.join.columns import pick
 from torchroof.trace.dialects import (
     ACCUMULATE_GRAD,
     EVALUATE_PREFIX,

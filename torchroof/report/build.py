@@ -24,6 +24,7 @@ from torchroof.report.model import Copy, Device, Kernel, Note, ReportData, Step,
 from torchroof.report.pricing import Prices, price_calls
 from torchroof.report.roofs import Chosen, choose_roofs
 from torchroof.report.rows import Rows, build_rows
+from torchroof.report.sharing import share_optimizers
 from torchroof.report.totals import add_up
 from torchroof.trace.table import NONE, TraceTable
 from torchroof.work.registry import Registry
@@ -51,7 +52,7 @@ def analyse(
         for c in choose_roofs(table.metadata, attribution.facts, ledger.devices, device=device, ceilings=ceilings)
     }
     prices = price_calls(table, attribution, registry, {i: c.roof for i, c in chosen.items()})
-    rows = build_rows(attribution, ledger, prices, chosen)
+    rows = build_rows(attribution, ledger, prices, share_optimizers(table, attribution), chosen)
     unattributed = _unattributed(attribution, ledger)
     totals = add_up(attribution, ledger, rows, prices, unattributed, chosen)
     return ReportData(

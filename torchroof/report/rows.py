@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from torchroof.device.roof import Ceiling
-from torchroof.join.attribute import PHASE_NAMES, SOURCE_TEXTS, Attribution, Phase, Reason, Source
+from torchroof.join.attribute import PHASE_NAMES, SOURCE_TEXTS, Attribution, Phase, Source
 from torchroof.join.columns import group
 from torchroof.report.ledger import Ledger
 from torchroof.report.model import Row
+from torchroof.report.parts import Parts, divide_kernels
 from torchroof.report.pricing import Price, Prices
 from torchroof.report.roofs import Chosen
+from torchroof.report.sharing import Shares, Weights, divide_whole
 from torchroof.roofline.place import attainable
 from torchroof.roofline.verdict import bound
 from torchroof.trace.table import NONE, Int64
@@ -29,24 +31,24 @@ class Rows:
 
 
 def build_rows(
-    attribution: Attribution, ledger: Ledger, prices: Prices, chosen: Mapping[int, Chosen]
+    attribution: Attribution, ledger: Ledger, prices: Prices, shares: Shares, chosen: Mapping[int, Chosen]
 ) -> Rows:
     """All rows of a report, in order of device, layer, phase, op and precision."""
     kernels = attribution.kernels
-    inside = np.flatnonzero(kernels.reason == Reason.NONE)
     of_kernel = np.full(len(kernels), NONE, dtype=np.int64)
-    if not len(inside):
+    parts = divide_kernels(attribution, ledger, shares)
+    if not len(parts):
         return Rows((), of_kernel)
     texts: dict[tuple[str | None, str | None], int] = {}
     label_of_price = np.array([texts.setdefault((p.op, p.precision), len(texts)) for p in prices.table])
-    label = label_of_price[prices.price[inside]]
-    distinct, of_kernel[inside] = group(
-        kernels.device[inside], attribution.layer[inside], attribution.phase[inside], label
-    )
-    sums = _Sums(attribution, ledger, prices, of_kernel, len(distinct))
+    label = label_of_price[prices.price[parts.kernel]]
+    keys, row = group(kernels.device[parts.kernel], parts.layer, attribution.phase[parts.kernel], label)
+    of_kernel[parts.kernel[parts.primary]] = row[parts.primary]
+    groups = _groups(attribution, parts, row, shares, len(keys))
+    sums = _Sums(attribution, prices, parts, row, len(keys))
     labels = list(texts)
     rows = []
-    for r, (device, layer, phase, text) in enumerate(distinct.tolist()):
+    for r, (device, layer, phase, text) in enumerate(keys.tolist()):
         name = attribution.layers[layer] if layer != NONE else None
         op, precision = labels[text]
         identity = {
@@ -56,9 +58,19 @@ def build_rows(
             "phase": PHASE_NAMES[Phase(phase)],
             "op": op,
             "precision": precision,
+            "shared": groups.get(r),
         }
         rows.append(sums.row(r, identity, chosen[device]))
     return Rows(tuple(rows), of_kernel)
+
+
+def _groups(
+    attribution: Attribution, parts: Parts, row: Int64, shares: Shares, size: int
+) -> dict[int, str]:
+    """The group's name of each row that holds parts of shared kernels."""
+    shared = np.flatnonzero(parts.weights != NONE)
+    ops = attribution.kernels.op[parts.kernel[shared]]
+    return {r: shares.group[op] for r, op in zip(row[shared].tolist(), ops.tolist(), strict=True)}
 
 
 @dataclass(slots=True)
@@ -78,57 +90,59 @@ class _Work:
     bandwidths: Counter[Ceiling] = field(default_factory=Counter)
     modelled: bool = False
 
-    def add(self, price: Price, calls: int) -> None:
-        self.calls += calls
+    def add(self, price: Price, calls: int, weights: Weights | None, place: int, counted: bool) -> None:
+        """Adds the work of calls, or of a part of each: that of one layer among those that share it."""
+        self.calls += calls if counted else 0
+        part = 1.0 if weights is None else weights[place][1] / sum(w for _, w in weights)
         for name in ("flops", "flops_full", "bytes_read", "bytes_written", "bytes_upper"):
             value = getattr(price, name)
             if value is not None:
-                setattr(self, name, (getattr(self, name) or 0) + value * calls)
+                own = value if weights is None else divide_whole(value, [w for _, w in weights])[place]
+                setattr(self, name, (getattr(self, name) or 0) + own * calls)
         self.modelled |= price.flops is not None or price.bytes_read is not None
-        place = price.placement
-        if place.floor_ns is not None:
-            self.floor_ns = (self.floor_ns or 0.0) + place.floor_ns * calls
-            self.compute_ns += (place.compute_ns or 0.0) * calls
-            self.memory_ns += (place.memory_ns or 0.0) * calls
-            self.compute = self.compute or place.compute
-            if place.bandwidth is not None:
-                self.bandwidths[place.bandwidth] += calls * (place.memory_ns or 0.0)  # type: ignore[assignment]
+        at = price.placement
+        if at.floor_ns is not None:
+            self.floor_ns = (self.floor_ns or 0.0) + at.floor_ns * calls * part
+            self.compute_ns += (at.compute_ns or 0.0) * calls * part
+            self.memory_ns += (at.memory_ns or 0.0) * calls * part
+            self.compute = self.compute or at.compute
+            if at.bandwidth is not None:
+                self.bandwidths[at.bandwidth] += calls * part * (at.memory_ns or 0.0)  # type: ignore[assignment]
 
 
 class _Sums:
     """Everything that a row adds up, by row number."""
 
-    def __init__(
-        self, attribution: Attribution, ledger: Ledger, prices: Prices, of_kernel: Int64, size: int
-    ) -> None:
+    def __init__(self, attribution: Attribution, prices: Prices, parts: Parts, row: Int64, size: int) -> None:
         kernels = attribution.kernels
-        inside = of_kernel != NONE
-        row = of_kernel[inside]
+        price = prices.price[parts.kernel]
         self._prices = prices
-        self.kernels = np.bincount(row, minlength=size)
-        self.kernel_ns = _total(row, kernels.ns[inside], size)
-        self.busy_ns = _total(row, ledger.busy_ns[inside], size)
-        self.host_ns = _total(row, ledger.host_ns[inside], size)
-        price = prices.price[inside]
+        self.kernels = np.bincount(row, weights=parts.primary, minlength=size).astype(np.int64)
+        self.kernel_ns = _total(row, parts.ns, size)
+        self.busy_ns = _total(row, parts.busy_ns, size)
+        self.host_ns = _total(row, parts.host_ns, size)
         self.known_ns = {
-            name: _total(row, kernels.ns[inside] * np.array(known, dtype=bool)[price], size)
+            name: _total(row, parts.ns * np.array(known, dtype=bool)[price], size)
             for name, known in (
                 ("flops", [p.flops is not None for p in prices.table]),
                 ("bytes", [p.bytes_read is not None and p.bytes_written is not None for p in prices.table]),
                 ("floor", [p.placement.floor_ns is not None for p in prices.table]),
                 ("unknown", [p.reason is not None for p in prices.table]),
-                ("matrix", [p.matrix for p in prices.table]),
             )
         }
-        self.blocks = _total(row, np.maximum(kernels.blocks[inside], 0), size)
-        self.gridless = np.bincount(row, weights=kernels.blocks[inside] == NONE, minlength=size)
-        self.collective = np.bincount(row, weights=kernels.collective[inside], minlength=size)
-        self.per_step = _per_step(attribution, of_kernel, size)
-        self.source = _dominant(row, attribution.source[inside], kernels.ns[inside], size, len(Source))
-        self.price = _dominant(row, price, kernels.ns[inside], size, len(prices.table))
+        # Whether a kernel is short or its grid small is asked of the whole kernel, also where it is shared.
+        self.touched = np.bincount(row, minlength=size)
+        self.whole_ns = _total(row, kernels.ns[parts.kernel], size)
+        self.blocks = _total(row, np.maximum(kernels.blocks[parts.kernel], 0), size)
+        self.gridless = np.bincount(row, weights=kernels.blocks[parts.kernel] == NONE, minlength=size)
+        self.collective = np.bincount(row, weights=kernels.collective[parts.kernel], minlength=size)
+        self.per_step = _per_step(attribution, parts, row, size)
+        self.source = _dominant(row, parts.source, parts.ns, size)
+        self.price = _dominant(row, price, parts.ns, size)
         self.work = [_Work() for _ in range(size)]
-        for r, p, calls in _calls(attribution, prices, of_kernel):
-            self.work[r].add(prices.table[p], calls)
+        for r, p, weights, place, counted, calls in _calls(attribution, prices, parts, row):
+            chosen = parts.weightings[weights] if weights != NONE else None
+            self.work[r].add(prices.table[p], calls, chosen, place, bool(counted))
 
     def row(self, r: int, identity: dict[str, object], chosen: Chosen) -> Row:
         """The finished row: sums, and the rates and the verdict that follow from them."""
@@ -186,16 +200,16 @@ class _Sums:
     ) -> str | None:
         if chosen.roof is None:
             return None
-        kernels = int(self.kernels[r])
-        communication = bool(self.collective[r] == kernels)
+        touched = int(self.touched[r])
+        communication = bool(self.collective[r] == touched)
         return bound(
             modelled=work.modelled or communication,
             communication=communication,
             side=side,
             level=bandwidth.level if bandwidth else None,
-            mean_kernel_ns=int(self.kernel_ns[r]) / kernels,
+            mean_kernel_ns=int(self.whole_ns[r]) / touched,
             launch_ns=launch.value * 1e9 if launch else None,
-            blocks=None if self.gridless[r] else int(self.blocks[r]) // kernels,
+            blocks=None if self.gridless[r] else int(self.blocks[r]) // touched,
             multiprocessors=chosen.multiprocessors,
             efficiency=efficiency,
         )
@@ -208,16 +222,15 @@ def _total(row: Int64, values: Int64, size: int) -> Int64:
     return sums
 
 
-def _per_step(attribution: Attribution, of_kernel: Int64, size: int) -> Int64:
+def _per_step(attribution: Attribution, parts: Parts, row: Int64, size: int) -> Int64:
     kernels, counted = attribution.kernels, np.flatnonzero(np.array(attribution.steps.counted, dtype=bool))
     sums = np.zeros((size, len(counted)), dtype=np.int64)
-    inside = np.flatnonzero(of_kernel != NONE)
-    column = np.searchsorted(counted, kernels.step[inside])
-    np.add.at(sums, (of_kernel[inside], column), kernels.ns[inside])
+    column = np.searchsorted(counted, kernels.step[parts.kernel])
+    np.add.at(sums, (row, column), parts.ns)
     return sums
 
 
-def _dominant(row: Int64, choice: np.ndarray, ns: Int64, size: int, choices: int) -> Int64:
+def _dominant(row: Int64, choice: np.ndarray, ns: Int64, size: int) -> Int64:
     """For each row the choice that took the most time; the lowest of equal ones."""
     pairs, number = group(row, choice)
     weight = _total(number, ns, len(pairs))
@@ -227,15 +240,20 @@ def _dominant(row: Int64, choice: np.ndarray, ns: Int64, size: int, choices: int
     return best
 
 
-def _calls(attribution: Attribution, prices: Prices, of_kernel: Int64) -> list[tuple[int, int, int]]:
-    """(row, price, number of calls): a call belongs to the row of its first-launched kernel."""
+def _calls(attribution: Attribution, prices: Prices, parts: Parts, row: Int64) -> list[list[int]]:
+    """(row, price, weights, place, counted, number of calls): a call belongs to the rows of its first-launched
+    kernel, and is counted in the row where that kernel is."""
     kernels = attribution.kernels
-    inside = np.flatnonzero((of_kernel != NONE) & (kernels.op != NONE))
+    inside = np.unique(parts.kernel, return_index=True)[0]
+    inside = inside[kernels.op[inside] != NONE]
     order = inside[np.lexsort((kernels.start_ns[inside], kernels.launch_ns[inside]))]
     _, first = np.unique(kernels.op[order], return_index=True)
-    chosen = order[first]
-    pairs, number = group(of_kernel[chosen], prices.price[chosen])
-    return [(r, p, n) for (r, p), n in zip(pairs.tolist(), np.bincount(number).tolist(), strict=True)]
+    chosen = np.zeros(len(kernels), dtype=bool)
+    chosen[order[first]] = True
+    mine = np.flatnonzero(chosen[parts.kernel])
+    columns = (row[mine], prices.price[parts.kernel[mine]], parts.weights[mine], parts.place[mine], parts.primary[mine])
+    keys, number = group(*columns)
+    return [[*key, n] for key, n in zip(keys.tolist(), np.bincount(number).tolist(), strict=True)]
 
 
 def _plus(a: int | None, b: int | None) -> int | None:

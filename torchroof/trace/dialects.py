@@ -80,6 +80,9 @@ EVALUATE_PREFIX = "autograd::engine::evaluate_function: "
 ACCUMULATE_GRAD = "torch::autograd::AccumulateGrad"
 """The node that adds to a parameter's gradient; it has no sequence number."""
 
+OPTIMIZER_STEP = "Optimizer.step#"
+"""What torch's range around an optimizer's step begins with."""
+
 GRADIENT_SUMS = frozenset({"aten::add", "aten::add_"})
 """Ops by which the engine itself sums the gradients of a tensor that was used several times."""
 
@@ -136,7 +139,7 @@ def is_dataloader_next(annotation: str) -> bool:
 
 def is_optimizer(annotation: str) -> bool:
     """Whether a range is a step or the zeroing of gradients of an optimizer."""
-    return annotation.startswith(("Optimizer.step#", "Optimizer.zero_grad#"))
+    return annotation.startswith((OPTIMIZER_STEP, "Optimizer.zero_grad#"))
 
 
 _TF32 = re.compile(r"tf32|s1688(?:gemm|fprop|dgrad|wgrad)", re.IGNORECASE)

@@ -59,12 +59,25 @@ class CallColumns(msgspec.Struct, frozen=True, omit_defaults=True):
     """Positions of calls that an exception left."""
 
 
+class OptimizerFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The parameters that an optimizer steps (those with a gradient), in its own order, as parallel columns."""
+
+    type: str
+    layer: list[int]
+    """Index into ``layers``; -1 where no layer that ran owns the parameter."""
+    shape: list[tuple[int, ...]]
+    bytes: list[int]
+
+
 class CaptureFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     version: int = VERSION
     layers: tuple[LayerFact, ...] = ()
     calls: tuple[CallColumns, ...] = ()
     counted_steps: tuple[int, ...] | None = None
     """Numbers N of the ``ProfilerStep#N`` marks that count; None: all complete ones."""
+    optimizers: tuple[OptimizerFact, ...] = ()
+    optimizer_steps: list[int] = []
+    """For each ``Optimizer.step#`` range in the file, by start: which of ``optimizers`` it was."""
     environment: dict[str, Any] = {}
     ceilings: dict[str, list[dict[str, Any]]] = {}
     """By device index as text ("0"): ceilings in the report's form."""
