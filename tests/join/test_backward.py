@@ -148,7 +148,13 @@ def test_a_gradient_that_two_other_layers_could_own_has_no_layer(tmp_path):
 
 def test_sums_of_gradients_by_the_engine_are_told_from_the_node_s_own_work(tmp_path):
     t = two_layers(flows=True)
-    t.op("autograd::engine::evaluate_function: ReluBackward0", 4000, 4400, 2, **{"Sequence number": 6, "Fwd thread id": 1})
+    t.op(
+        "autograd::engine::evaluate_function: ReluBackward0",
+        4000,
+        4400,
+        2,
+        **{"Sequence number": 6, "Fwd thread id": 1},
+    )
     t.op("ReluBackward0", 4010, 4200, 2, **{"Sequence number": 6, "Fwd thread id": 1})
     t.op("aten::add", 4050, 4100, 2, shapes=[[10], [10]])
     t.launch(4060, "inside", 4500, 4507, thread=2)

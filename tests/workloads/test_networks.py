@@ -77,4 +77,6 @@ def test_the_laws_hold_and_nothing_is_unknown(name: str) -> None:
     paths = {name for name, _ in workload.model.named_modules()}
     assert {row.path for row in data.rows if row.type is not None} <= paths
     # Between the phases torch only writes the one that the gradient of the loss starts from.
-    assert {row.op for row in data.rows if row.phase not in ("forward", "backward", "optimizer")} == {"aten::fill_"}
+    beside = [row for row in data.rows if row.phase not in ("forward", "backward", "optimizer")]
+    assert {row.op for row in beside} <= {"aten::fill_", "aten::add", "aten::add_"}
+    assert {row.phase for row in beside if row.op != "aten::fill_"} <= {"grad_accumulate"}

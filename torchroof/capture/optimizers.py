@@ -43,9 +43,7 @@ class OptimizerSteps:
 
     def facts(self, owners: Mapping[int, int]) -> tuple[OptimizerFact, ...]:
         """What the steps were of; ``owners`` is the layer of each parameter by its id."""
-        return tuple(
-            OptimizerFact(k.type, [owners.get(i, -1) for i in k.ids], k.shapes, k.bytes) for k in self._known
-        )
+        return tuple(OptimizerFact(k.type, [owners.get(i, -1) for i in k.ids], k.shapes, k.bytes) for k in self._known)
 
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         try:

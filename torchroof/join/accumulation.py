@@ -22,9 +22,7 @@ from torchroof.trace.table import NONE, TraceTable
 Shape = tuple[int, ...]
 
 
-def link_accumulation(
-    table: TraceTable, nest: Nest, layers: Layers, links: Links, facts: CaptureFacts | None
-) -> Links:
+def link_accumulation(table: TraceTable, nest: Nest, layers: Layers, links: Links, facts: CaptureFacts | None) -> Links:
     """The links with AccumulateGrad nodes added: their layer is in ``call``."""
     nodes = np.flatnonzero(nest.name_kind >= NameKind.AUTOGRAD_NODE)
     if not (nest.name_kind[nodes] == NameKind.ACCUMULATE_GRAD).any():

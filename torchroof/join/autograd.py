@@ -116,9 +116,7 @@ def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> 
 
 def _forward_ops(nest: Nest, sequence: np.ndarray, forward_thread: np.ndarray) -> dict[tuple[int, int], int]:
     """The last-started forward op by (sequence number, thread): spans are sorted by start within a thread."""
-    candidates = np.flatnonzero(
-        (sequence >= 0) & (forward_thread <= 0) & (nest.name_kind < NameKind.AUTOGRAD_NODE)
-    )
+    candidates = np.flatnonzero((sequence >= 0) & (forward_thread <= 0) & (nest.name_kind < NameKind.AUTOGRAD_NODE))
     return {
         (number, thread): i
         for i, number, thread in zip(

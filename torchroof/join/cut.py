@@ -35,7 +35,7 @@ def find_cut_ops(table: TraceTable, nest: Nest, layers: Layers, facts: CaptureFa
 
 def _agree(scopes: Int32, columns: CallColumns, layers: Layers) -> bool:
     """Whether the thread's scopes in the trace are the calls that the hooks counted, one by one."""
-    return layers.entered[scopes].tolist() == columns.layer
+    return bool(layers.entered[scopes].tolist() == columns.layer)
 
 
 def _last_claim(nest: Nest, scope: int) -> int:

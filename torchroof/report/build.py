@@ -97,8 +97,7 @@ def _steps(attribution: Attribution) -> tuple[Step, ...]:
     steps = attribution.steps
     lengths = (steps.end_ns - steps.start_ns).tolist()
     return tuple(
-        Step(index=n, ns=ns, counted=counts)
-        for n, ns, counts in zip(steps.number, lengths, steps.counted, strict=True)
+        Step(index=n, ns=ns, counted=counts) for n, ns, counts in zip(steps.number, lengths, steps.counted, strict=True)
     )
 
 
@@ -120,9 +119,7 @@ def _unattributed(attribution: Attribution, ledger: Ledger) -> tuple[Unattribute
     return tuple(found)
 
 
-def _kernels(
-    table: TraceTable, attribution: Attribution, prices: Prices, rows: Rows
-) -> tuple[Kernel, ...]:
+def _kernels(table: TraceTable, attribution: Attribution, prices: Prices, rows: Rows) -> tuple[Kernel, ...]:
     """Kernels by name and row, largest first; those in no row have neither layer nor phase nor op, but for
     graph replays, which keep what was around the launch."""
     kernels = attribution.kernels
@@ -197,5 +194,3 @@ def _notes(table: TraceTable, attribution: Attribution, chosen: dict[int, Chosen
     if not attribution.steps.marked and attribution.run is not RunKind.LOST:
         notes.append(Note(kind="no steps", text="The file has no step marks: it counts as one step."))
     return tuple(notes)
-
-

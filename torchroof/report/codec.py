@@ -30,9 +30,7 @@ def decode(text: bytes, source: str) -> ReportData:
         raise ReportFileError(f"{source} is not a torchroof report: {why}") from None
     if schema != SCHEMA:
         told = f"has the schema {schema!r}" if schema else "has no schema"
-        raise ReportFileError(
-            f"{source} {told}, and this version reads {SCHEMA!r}; make it again from its trace"
-        )
+        raise ReportFileError(f"{source} {told}, and this version reads {SCHEMA!r}; make it again from its trace")
     try:
         return msgspec.json.decode(text, type=ReportData)
     except (msgspec.DecodeError, UnicodeDecodeError) as why:

@@ -108,9 +108,9 @@ def _intervals(attribution: Attribution, device: int) -> _Intervals:
         start_ns=join((kernels.segment_start_ns[segments], copies.start_ns[moved])),
         end_ns=join((kernels.segment_end_ns[segments], copies.end_ns[moved])),
         stream=join((kernels.stream[owner], copies.stream[moved])),
-        work_class=join(
-            (np.where(kernels.collective[owner], COLLECTIVE, COMPUTE), np.full(len(moved), COPY))
-        ).astype(np.int8),
+        work_class=join((np.where(kernels.collective[owner], COLLECTIVE, COMPUTE), np.full(len(moved), COPY))).astype(
+            np.int8
+        ),
         owner=join((owner.astype(np.int64), np.full(len(moved), NONE, dtype=np.int64))),
         thread=join((kernels.launch_thread[owner], copies.launch_thread[moved])),
     )

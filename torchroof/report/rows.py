@@ -64,9 +64,7 @@ def build_rows(
     return Rows(tuple(rows), of_kernel)
 
 
-def _groups(
-    attribution: Attribution, parts: Parts, row: Int64, shares: Shares, size: int
-) -> dict[int, str]:
+def _groups(attribution: Attribution, parts: Parts, row: Int64, shares: Shares, size: int) -> dict[int, str]:
     """The group's name of each row that holds parts of shared kernels."""
     shared = np.flatnonzero(parts.weights != NONE)
     ops = attribution.kernels.op[parts.kernel[shared]]
@@ -94,11 +92,9 @@ class _Work:
         """Adds the work of calls, or of a part of each: that of one layer among those that share it."""
         self.calls += calls if counted else 0
         part = 1.0 if weights is None else weights[place][1] / sum(w for _, w in weights)
-        for name in ("flops", "flops_full", "bytes_read", "bytes_written", "bytes_upper"):
-            value = getattr(price, name)
+        for name, value in _amounts(price, weights, place).items():
             if value is not None:
-                own = value if weights is None else divide_whole(value, [w for _, w in weights])[place]
-                setattr(self, name, (getattr(self, name) or 0) + own * calls)
+                setattr(self, name, (getattr(self, name) or 0) + value * calls)
         self.modelled |= price.flops is not None or price.bytes_read is not None
         at = price.placement
         if at.floor_ns is not None:
@@ -254,6 +250,33 @@ def _calls(attribution: Attribution, prices: Prices, parts: Parts, row: Int64) -
     columns = (row[mine], prices.price[parts.kernel[mine]], parts.weights[mine], parts.place[mine], parts.primary[mine])
     keys, number = group(*columns)
     return [[*key, n] for key, n in zip(keys.tolist(), np.bincount(number).tolist(), strict=True)]
+
+
+def _amounts(price: Price, weights: Weights | None, place: int) -> dict[str, int | None]:
+    """What one call counts, or the part of it that is the layer's at this place.
+
+    What exceeds a lower bound is divided for itself, so that no part of a bound falls below its part of the other.
+    """
+    moved = _plus(price.bytes_read, price.bytes_written)
+    beyond = {
+        "flops": price.flops,
+        "bytes_read": price.bytes_read,
+        "bytes_written": price.bytes_written,
+        "flops_full": _minus(price.flops_full, price.flops),
+        "bytes_upper": _minus(price.bytes_upper, moved),
+    }
+    if weights is not None:
+        shares = [w for _, w in weights]
+        beyond = {name: None if v is None else divide_whole(v, shares)[place] for name, v in beyond.items()}
+    moved = _plus(beyond["bytes_read"], beyond["bytes_written"])
+    return beyond | {
+        "flops_full": _plus(beyond["flops_full"], beyond["flops"] or 0),
+        "bytes_upper": _plus(beyond["bytes_upper"], moved or 0),
+    }
+
+
+def _minus(a: int | None, b: int | None) -> int | None:
+    return None if a is None else a - (b or 0)
 
 
 def _plus(a: int | None, b: int | None) -> int | None:

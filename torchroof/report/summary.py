@@ -171,10 +171,7 @@ def _worst(data: ReportData) -> str | None:
     won = (line.headroom_ns or 0) / parts
     share = units.percent(_fraction(line.headroom_ns, data.totals.step_ns))
     kind = f" ({line.type})" if line.type else ""
-    return (
-        f"{line.label}{kind} could give back up to {units.duration(won)} of each step ({share}): "
-        f"{_phrase(line)}."
-    )
+    return f"{line.label}{kind} could give back up to {units.duration(won)} of each step ({share}): {_phrase(line)}."
 
 
 def _phrase(line: Line) -> str:
