@@ -159,6 +159,7 @@ def test_the_logdir_has_trace_report_and_scalars(tmp_path: Path) -> None:
     with torchroof.profile(model, logdir=tmp_path, name="exp1", measure=False) as prof:
         for _ in range(4):
             model(torch.ones(2, 4)).sum().backward()
+            model.zero_grad()
             prof.step()
         files = {p.name.split(".")[0] + "".join(p.suffixes[:4]) for p in (tmp_path / "exp1").iterdir()}
         assert "torchroof.report.json" in files  # as soon as the window has closed

@@ -174,3 +174,42 @@ def test_dropping_one_kernel_changes_the_sums_by_exactly_that_kernel(tmp_path):
     assert both.kernel_ns - one.kernel_ns == 300
     assert both.flops - one.flops == 1000
     assert both.kernels - one.kernels == 1
+
+
+def test_time_before_the_first_kernel_of_a_file_without_steps_is_nobody_s(tmp_path):
+    """
+    host    0 op a 100 (its kernel runs 700..800)    900 op b 1000 (1200..1300)
+    gaps    0..700 belongs to no kernel · 800..1200 to b
+    """
+    t = TraceMaker()
+    for name, at, start in (("aten::relu", 0, 700), ("aten::tanh", 900, 1200)):
+        t.op(name, at, at + 100, shapes=[[1000]])
+        t.launch(at + 50, name, start, start + 100)
+    data = report(t, tmp_path)
+    assert data.totals.host_unowned_ns == 700
+    assert {r.op: r.host_ns for r in data.rows} == {"aten::relu": 0, "aten::tanh": 400}
+    assert data.totals.causes["host"] == 1100
+
+
+def test_autocast_is_judged_by_the_operands_that_it_makes(tmp_path):
+    """Autocast runs the op again inside itself with operands that it cast: the inner one is what works."""
+    t = TraceMaker()
+    t.op("aten::bmm", 0, 1000, shapes=[[2, 64, 64], [2, 64, 64]])
+    for at in (100, 300):
+        t.op("aten::_to_copy", at, at + 100, shapes=[[2, 64, 64], []], concrete=["", "15"])
+        t.launch(at + 50, "cast", 1000 + at, 1100 + at)
+    t.op("aten::bmm", 600, 900, shapes=[[2, 64, 64], [2, 64, 64]], dtype="c10::BFloat16")
+    t.launch(700, "gemm", 2000, 2500)
+    rows = {(r.op, r.precision): r for r in report(t, tmp_path).rows}
+    product = rows["aten::bmm", "bfloat16"]
+    assert product.kernel_ns == 500 and product.calls == 1 and product.flops == 2 * 2 * 64**3
+    assert product.bytes_read == 2 * 2 * 64 * 64 * 2
+    assert ("aten::bmm", "float32") not in rows
+    assert sum(r.kernel_ns for r in rows.values() if r.op == "aten::_to_copy") == 200
+
+
+def test_a_grid_of_zeros_is_unknown(tmp_path):
+    t = TraceMaker()
+    t.op("aten::relu", 0, 100, shapes=[[10]])
+    t.launch(50, "k", 200, 300, grid=[0, 0, 0])
+    assert read(t.save(tmp_path)).device.blocks.tolist() == [-1]

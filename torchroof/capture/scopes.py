@@ -17,6 +17,7 @@ from typing import Any
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
+from torchroof.capture.compiled import CompileWatch
 from torchroof.capture.paths import PathBook, holds_wrapped
 from torchroof.capture.shapes import Found, parameter_facts, shape_fact, tensors_in
 from torchroof.capture.torch_private import Scope, private_api
@@ -75,6 +76,7 @@ class ModuleScopes:
         self._handles: list[Any] = []
         self._filter: Any = None
         self._api = private_api()
+        self._compiler = CompileWatch(self._take_out, self._put_in, (type(self)._enter, type(self)._leave))
         self.thread = threading.get_native_id()
         """The thread that made this, as the trace writes it."""
         self.faults: dict[str, int] = {}
@@ -85,24 +87,39 @@ class ModuleScopes:
         """Layer calls so far."""
         return sum(len(t.layer) for t in self._threads)
 
+    @property
+    def compilations(self) -> int:
+        """How often torch.compile has compiled something since `install`."""
+        self._compiler.attach()
+        return self._compiler.count
+
     def install(self) -> None:
         """Adds the hooks to all modules of the process."""
         self._silence_compile_warning()
-        self._handles = [
-            register_module_forward_pre_hook(self._enter),
-            register_module_forward_hook(self._leave, always_call=True),
-        ]
+        self._put_in()
+        self._compiler.attach()
 
     def remove(self) -> None:
         """Takes the hooks away and closes the scopes left open on this thread."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
+        self._compiler.detach()
+        self._take_out()
         self._restore_compile_warning()
         here = getattr(self._local, "thread", None)
         for thread in self._threads:
             while thread.stack:
                 self._close(thread, cut=True, end_scope=thread is here)
+
+    def _put_in(self) -> None:
+        if not self._handles:
+            self._handles = [
+                register_module_forward_pre_hook(self._enter),
+                register_module_forward_hook(self._leave, always_call=True),
+            ]
+
+    def _take_out(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
 
     def drop_stale(self) -> None:
         """Closes calls on this thread that are over though no hook said so: a KeyboardInterrupt skips them."""
@@ -211,6 +228,7 @@ class ModuleScopes:
 
     def _meet(self, module: nn.Module) -> tuple[weakref.ref[nn.Module], int]:
         """A module seen for the first time; the index is -1 for one that is no layer."""
+        self._compiler.attach()
         index = -1
         if holds_wrapped(module) is None:
             paths = self._book.paths(module, self._enclosing())

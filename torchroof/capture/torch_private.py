@@ -7,6 +7,7 @@ a part of the record and leaves a note; it never fails a run.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -138,6 +139,23 @@ def pause(profiler: Any) -> bool:
         return False
     toggle(False, activities())
     return True
+
+
+def compile_callbacks() -> Any:
+    """Where dynamo calls those who ask before and after it compiles; None where it is not loaded or has no such
+    place. Importing it (a second) is left to the user's own torch.compile."""
+    return getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
+
+
+def keep_from_compiling(*functions: Callable[..., object]) -> None:
+    """Has dynamo, which is loaded, run these functions and all that they call as they are."""
+    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    types = sys.modules.get("torch._dynamo.types")
+    set_strategy = getattr(frames, "set_code_exec_strategy", None)
+    strategy, action = getattr(types, "FrameExecStrategy", None), getattr(types, "FrameAction", None)
+    if set_strategy is not None and strategy is not None and action is not None:
+        for function in functions:
+            set_strategy(function.__code__, strategy(action.SKIP, action.SKIP))
 
 
 def call_in_main_thread(function: Callable[[], None]) -> Callable[[], None] | None:

@@ -52,6 +52,8 @@ class Window:
         self._optimizers = OptimizerSteps()
         self._limit = EventLimit(settings.max_events, self._stop)
         self._interrupted = False
+        self._compilations = 0
+        self._compiling: list[int] = []
         self.stopped = False
         """Whether the event limit ended the recording."""
 
@@ -83,6 +85,9 @@ class Window:
         self._scopes.drop_stale()
         if self._end_mark():
             self._complete.append(self._step)
+            before, self._compilations = self._compilations, self._scopes.compilations
+            if self._compilations != before:
+                self._compiling.append(self._step)
         self._limit.check()
 
     def close(self, *, interrupted: bool) -> Path:
@@ -165,8 +170,16 @@ class Window:
                 "raise max_events, or call prof.step() more often and record fewer steps"
             )
         active = [n for n in self._complete if schedule.kind(n) is StepKind.ACTIVE]
+        compiling = [n for n in active if n in self._compiling]
+        if compiling:
+            alone = len(compiling) == len(active)
+            active = active if alone else [n for n in active if n not in compiling]
+            notes.append(
+                f"torch.compile compiled in {_steps(compiling)}; "
+                + ("no other was recorded, so their times include it" if alone else "not counted")
+            )
         if active:
-            if len(active) < schedule.active:
+            if len(active) + len(compiling) < schedule.active:
                 notes.append(f"{len(active)} of {schedule.active} active steps were completed; these count")
             return tuple(active), tuple(notes)
         if self._complete:
@@ -182,3 +195,8 @@ class Window:
         if unseen:
             notes.append(f"{unseen} layer calls ran on threads that the profiler does not record")
         return notes
+
+
+def _steps(numbers: list[int]) -> str:
+    """``step 3``, ``steps 3, 4``."""
+    return f"step{'s' if len(numbers) > 1 else ''} " + ", ".join(map(str, numbers))

@@ -75,9 +75,7 @@ def _run(words: list[str]) -> int:
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, module, help_line in VERBS:
-        child = verbs.add_parser(
-            name, help=help_line, description=f"{_sentence(help_line)}.", allow_abbrev=False
-        )
+        child = verbs.add_parser(name, help=help_line, description=f"{_sentence(help_line)}.", allow_abbrev=False)
         if name == verb:
             chosen = import_module(module)
             chosen.configure(child)

@@ -113,9 +113,7 @@ def match(properties: Mapping[str, Any]) -> Match:
 
 def differences(entry: Entry, properties: Mapping[str, Any]) -> tuple[str, ...]:
     """Sentences for what the trace's device has otherwise than a chosen entry; none where they agree."""
-    return tuple(
-        f"the trace's device has {said}, {entry.name} has {own}" for said, own in _misfits(entry, properties)
-    )
+    return tuple(f"the trace's device has {said}, {entry.name} has {own}" for said, own in _misfits(entry, properties))
 
 
 def _match_unnamed(properties: Mapping[str, Any]) -> Match:

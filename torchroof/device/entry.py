@@ -113,9 +113,7 @@ class Entry:
         if launch:
             typical = "typical; not measured on this device"
             ceilings += (
-                Ceiling(
-                    kind="launch", value=LAUNCH_S, unit="s", origin="given", source=typical, confidence="low"
-                ),
+                Ceiling(kind="launch", value=LAUNCH_S, unit="s", origin="given", source=typical, confidence="low"),
             )
         return Roof(self.name, ceilings, self.key)
 
@@ -140,9 +138,7 @@ def parse_entry(key: str, table: Mapping[str, Any], where: str) -> Entry:
 
 def entry_of(key: str, table: Mapping[str, Any]) -> Entry:
     """An entry from a table that was checked before."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
-    }
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
     for name in _RATES:
         values.setdefault(name, {})
     return Entry(key=key, **values)

@@ -67,9 +67,7 @@ class Roof:
         holding = [
             c
             for c in self.ceilings
-            if c.kind == "bandwidth"
-            and c.capacity_bytes is not None
-            and c.capacity_bytes >= working_set_bytes
+            if c.kind == "bandwidth" and c.capacity_bytes is not None and c.capacity_bytes >= working_set_bytes
         ]
         return min(holding, key=lambda c: c.capacity_bytes or 0) if holding else best
 

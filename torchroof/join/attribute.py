@@ -17,6 +17,7 @@ from torchroof.join.kernels import REASON_TEXTS, Kernels, Reason
 from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_spans
 from torchroof.join.layers import LayerName, Layers, find_layers
 from torchroof.join.lineage import PHASE_NAMES, NameKind, Nest, Phase, trace_lineage
+from torchroof.join.steady import drop_unsettled
 from torchroof.join.steps import Steps, find_steps
 from torchroof.tensors import Role
 from torchroof.trace.metadata import CaptureFacts, capture_facts
@@ -91,11 +92,14 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
     """Join a trace. ``role`` says what an op's name is to the accounting: a registry's `role`."""
     facts = capture_facts(table.metadata)
     nest = trace_lineage(table, role)
-    steps = find_steps(table, nest, facts)
     layers = find_layers(table, nest, facts)
     links = link_accumulation(table, nest, layers, link_backward(table, nest, facts), facts)
     run = _run_kind(table)
     launch = launch_of_device_spans(table)
+    steps = find_steps(table, nest, facts)
+    unsettled: tuple[Note, ...] = ()
+    if facts is not None:
+        steps, unsettled = drop_unsettled(table, nest, steps, launch)
     anchor = anchors_of(table, nest, launch)
     if run is RunKind.CPU:
         kernels = join_cpu_kernels(nest, steps)
@@ -116,7 +120,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
         copies=_copies(table, steps, launch, anchor, owners),
         cut_ops=find_cut_ops(table, nest, layers, facts),
         facts=facts,
-        notes=tuple(_notes(table, run, launch)),
+        notes=(*_notes(table, run, launch), *unsettled),
     )
 
 

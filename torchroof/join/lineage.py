@@ -135,12 +135,21 @@ def trace_lineage(table: TraceTable, role: Callable[[str], Role]) -> Nest:
     named = name_kind >= NameKind.AUTOGRAD_NODE
     name_kind[ops & ~named & (host.forward_thread[spans] > 0)] = NameKind.AUTOGRAD_NODE
     parent = nest(start, end, thread)
+    _pass_on(name, name_kind, parent)
     scoped = bool((kind == HostKind.SCOPE).any())
     scope_kind = HostKind.SCOPE if scoped else HostKind.MODULE
     sums = ops & np.isin(name, [i for i, text in enumerate(table.names) if text in GRADIENT_SUMS])
     sums &= pick(name_kind, parent, NameKind.OTHER) == NameKind.EVALUATION
     columns = _inherit(parent.tolist(), kind.tolist(), name_kind.tolist(), sums.tolist(), scope_kind)
     return Nest(spans, start, end, thread, name, kind, name_kind, parent, *columns)
+
+
+def _pass_on(name: Int32, name_kind: Int8, parent: Int32) -> None:
+    """A modelled op that calls itself only passes on: autocast casts the operands and calls the op again with
+    those that it really works on."""
+    again = np.flatnonzero((parent != NONE) & (name_kind == NameKind.MODELLED))
+    outer = parent[again]
+    name_kind[outer[(name[outer] == name[again]) & (name_kind[outer] == NameKind.MODELLED)]] = NameKind.FALLS_THROUGH
 
 
 _INSIDE_BACKWARD = (int(Phase.BACKWARD), int(Phase.RECOMPUTE), int(Phase.GRAD_ACCUMULATE))

@@ -40,9 +40,7 @@ def nest(start_ns: Int64, end_ns: Int64, thread: Int32) -> Int32:
     return np.array(parents, dtype=np.int32)
 
 
-def innermost(
-    start_ns: Int64, end_ns: Int64, thread: Int32, parent: Int32, at_ns: Int64, on_thread: Int32
-) -> Int32:
+def innermost(start_ns: Int64, end_ns: Int64, thread: Int32, parent: Int32, at_ns: Int64, on_thread: Int32) -> Int32:
     """The innermost span open at a moment on a thread (its position, or NONE), for many moments at once."""
     found = _last_started(start_ns, thread, at_ns, on_thread)
     while (ended := (found != NONE) & (pick(end_ns, found) < at_ns)).any():

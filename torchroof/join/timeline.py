@@ -67,9 +67,7 @@ class Timeline:
     gap_ender: NDArray[np.int64]
 
 
-def divide(
-    start_ns: Int64, end_ns: Int64, stream: Int64, work_class: Int8, window: tuple[int, int]
-) -> Timeline:
+def divide(start_ns: Int64, end_ns: Int64, stream: Int64, work_class: Int8, window: tuple[int, int]) -> Timeline:
     """Divide a window among the intervals that lie in it; what sticks out is cut off.
 
     An instant belongs to the first-started computing interval running then (ties: the lower stream), to a

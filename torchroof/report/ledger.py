@@ -94,7 +94,8 @@ def keep_ledger(table: TraceTable, attribution: Attribution) -> Ledger:
         sums["copy_ns"] += int(line.share_ns[~owned].sum())
         sums["step_ns"] += window[1] - window[0]
         sums["span_ns"] += _span(attribution, device)
-        _charge_gaps(line, work, waits, host, sums)
+        # Before the first kernel of a file without steps lies the start of the recording, which is no kernel's doing.
+        _charge_gaps(line, work, waits, host, sums, None if attribution.steps.marked else window[0])
     return Ledger(devices=devices, busy_ns=busy, host_ns=host, **sums)
 
 
@@ -148,7 +149,9 @@ def _span(attribution: Attribution, device: int) -> int:
     return int(kernels.segment_end_ns[segments].max() - kernels.segment_start_ns[segments].min())
 
 
-def _charge_gaps(line: Timeline, work: _Intervals, waits: _Waits, host: Int64, sums: dict[str, int]) -> None:
+def _charge_gaps(
+    line: Timeline, work: _Intervals, waits: _Waits, host: Int64, sums: dict[str, int], unowned_from_ns: int | None
+) -> None:
     """Each gap by what its launching thread did: the thread of the work that ends it, else the busiest one."""
     ender = line.gap_ender
     known = work.thread[work.thread != NONE]
@@ -161,7 +164,7 @@ def _charge_gaps(line: Timeline, work: _Intervals, waits: _Waits, host: Int64, s
         start, end = line.gap_start_ns[gaps], line.gap_end_ns[gaps]
         data, sync = waits.split(t, start, end)
         rest = end - start - data - sync
-        owned = owner[gaps] != NONE
+        owned = (owner[gaps] != NONE) & (start != unowned_from_ns)
         np.add.at(host, owner[gaps][owned], rest[owned])
         sums["data_ns"] += int(data.sum())
         sums["sync_ns"] += int(sync.sum())

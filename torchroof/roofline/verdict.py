@@ -37,9 +37,7 @@ def bound(
         return "unmodelled"
     if communication:
         return "communication"
-    if _short(mean_kernel_ns, launch_ns) or (
-        side is not None and _small_grid(blocks, multiprocessors, efficiency)
-    ):
+    if _short(mean_kernel_ns, launch_ns) or (side is not None and _small_grid(blocks, multiprocessors, efficiency)):
         return "latency"
     if side == "memory" and level not in (None, "dram"):
         return "cache"

@@ -247,7 +247,7 @@ def _blocks(grid: Any) -> int:
         blocks = prod(map(int, grid))
     except (TypeError, ValueError):
         return NONE
-    return blocks if 0 <= blocks < 2**63 else NONE
+    return blocks if 0 < blocks < 2**63 else NONE  # some recorders write zeros for what they do not know
 
 
 def _readable(

@@ -61,6 +61,13 @@ REGION_PREFIXES = (
 """Names of ranges that files of 2020-21 and compiled regions file under the category of ops."""
 
 
+COMPILED_GRAPH = "CompiledFxGraph"
+"""What the ops are called, before the first letters of the graph's hash, that stand for compiled code."""
+
+_COMPILED_GRAPH = re.compile(r"## Call CompiledFxGraph (\w{1,8})\w* ##")
+"""Inductor's range around the code of one graph. Its fused loops have no event of their own on a CPU."""
+
+
 def host_kind(category: HostKind, name: str) -> tuple[HostKind, str] | None:
     """What a host event of a category is, and the name it goes by; None where it is of no interest."""
     if category is HostKind.MODULE:
@@ -69,6 +76,8 @@ def host_kind(category: HostKind, name: str) -> tuple[HostKind, str] | None:
         return HostKind.LAUNCH, name
     if name.startswith(SCOPE_PREFIX):
         return HostKind.SCOPE, name.removeprefix(SCOPE_PREFIX)
+    if graph := _COMPILED_GRAPH.fullmatch(name):
+        return HostKind.OP, f"{COMPILED_GRAPH} {graph[1]}"
     if category is HostKind.OP and name.startswith(REGION_PREFIXES):
         return HostKind.ANNOTATION, name
     return category, name
