@@ -24,7 +24,7 @@ OP, SCOPE, MODULE, ANNOTATION, LAUNCH = HostKind
         (OP, "Optimizer.step#SGD.step", (ANNOTATION, "Optimizer.step#SGD.step")),
         (OP, "enumerate(DataLoader)#_X.__next__", (ANNOTATION, "enumerate(DataLoader)#_X.__next__")),
         (OP, "Torch-Compiled Region: 0/0", (ANNOTATION, "Torch-Compiled Region: 0/0")),
-        (OP, "## Call CompiledFxGraph f00 ##", (ANNOTATION, "## Call CompiledFxGraph f00 ##")),
+        (OP, "## Call CompiledFxGraph f0123456789 ##", (OP, "CompiledFxGraph f0123456")),
         (OP, "TorchDynamo Cache Lookup", (ANNOTATION, "TorchDynamo Cache Lookup")),
         (ANNOTATION, "aten::mm", (ANNOTATION, "aten::mm")),
         (MODULE, "nn.Module: Linear_0", (MODULE, "nn.Module: Linear_0")),

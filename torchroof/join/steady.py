@@ -28,10 +28,9 @@ def drop_unsettled(table: TraceTable, nest: Nest, steps: Steps, launch: Int32) -
     news = _first_seen(keys, steps.at(moments))
     settled = [int(s) for s in counted if s not in news]
     if not settled:
-        text = (
-            f"No step had settled: each ran something for the first time, the last one {texts[news[int(counted[-1])]]}."
-        )
-        return steps, (Note("steady state", f"{text} All count; unless shapes are meant to change, record more steps."),)
+        last = texts[news[int(counted[-1])]]
+        text = f"No step had settled: each ran something for the first time, the last one {last}. All count; unless "
+        return steps, (Note("steady state", f"{text}shapes are meant to change, record more steps."),)
     early = [int(s) for s in counted if s < settled[0]]
     if not early:
         return steps, ()
