@@ -44,6 +44,9 @@ class NotATrace(TraceError):
 class TruncatedTrace(TraceError):
     """The file ends before the trace does."""
 
+    report: object = None
+    """The `Report` of what is whole; None where that is nothing."""
+
 
 class ReportFileError(InputError):
     """A saved report cannot be read."""

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from torchroof.device.roof import Ceiling
-from torchroof.errors import ReportFileError, UnknownDevice
+from torchroof.errors import OptionError, ReportFileError, TruncatedTrace, UnknownDevice
 from torchroof.report import codec, lenses, summary
 from torchroof.report.explain import Account, explain
 from torchroof.report.model import Kernel, ReportData, Row, Step
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from torchroof.views.explain import Explanation
     from torchroof.views.table import Page
 
+LAYERS_FROM = ("auto", "annotations")
+"""Where layers are taken from: scopes of ours or ``nn.Module`` events, or the user's own ranges."""
 TOP = 20
 """Lines of a printed table where no number is asked for."""
 _GZIP = b"\x1f\x8b"
@@ -216,16 +218,25 @@ def analyze(
     path: str | os.PathLike[str],
     device: str | None = None,
     ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
+    *,
+    partial: bool = False,
+    layers_from: str = "auto",
+    memory_limit: int | None = None,
 ) -> Report:
     """The report of a Kineto trace (``.json`` or ``.json.gz``).
 
     ``device`` names a device of the catalogue, or ``"local"`` for the ceilings that a live run measured on
     this machine; ``ceilings`` are the limits themselves or a JSON file of them. Without either, the trace
-    says what it ran on. Raises TraceError, UnknownDevice and CeilingsError.
+    says what it ran on. Of a file that ends early, ``partial`` gives the report of its whole part; without it
+    TruncatedTrace is raised, which carries that report. ``layers_from="annotations"`` takes the ranges of
+    `record_function` for layers. ``memory_limit`` in bytes (default: 8 GiB) is what one file may take. Raises
+    TraceError, OptionError, UnknownDevice and CeilingsError.
     """
     from torchroof.device.catalog import find
     from torchroof.device.ceilings_file import read_ceilings
+    from torchroof.join.ranges import with_ranges_as_layers
     from torchroof.report.build import analyse
+    from torchroof.trace.container import MEMORY_LIMIT
     from torchroof.trace.reader import read
 
     if isinstance(ceilings, str | os.PathLike):
@@ -235,7 +246,17 @@ def analyze(
         device, ceilings = None, ceilings if ceilings is not None else measured
     elif device is not None:
         find(device)  # an unknown name is refused before the trace is read
-    return Report(analyse(read(path), device=device, ceilings=ceilings))
+    if layers_from not in LAYERS_FROM:
+        raise OptionError(f"layers cannot come from {layers_from!r}; choose one of {', '.join(LAYERS_FROM)}")
+    table = read(path, partial=True, memory_limit=memory_limit or MEMORY_LIMIT)
+    if layers_from == "annotations":
+        table = with_ranges_as_layers(table)
+    report = Report(analyse(table, device=device, ceilings=ceilings))
+    if table.cut and not partial:
+        cut = TruncatedTrace(table.cut)
+        cut.report = report
+        raise cut
+    return report
 
 
 def _measured_here() -> Sequence[Ceiling]:

@@ -117,6 +117,21 @@ def test_a_file_whose_kernels_were_lost_says_so():
     assert "device activity lost" in {n.kind for n in data.notes}
 
 
+@pytest.mark.parametrize(
+    ("name", "around", "replayed"),
+    [
+        # The op has the External id that the launch and all 420 kernels carry, too.
+        ("ao-sam-amg-graph-202410", "Torch-Compiled Region", 420),
+        # No op around the launch, but a range of vLLM's.
+        ("tl-vllm-decode-graph-202603", "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32", 421),
+    ],
+)
+def test_graph_replays_keep_what_was_around_their_launch(name, around, replayed):
+    data = report_of(name)
+    assert {u.reason: u.kernels for u in data.unattributed}["graph replay"] == replayed
+    assert sum(k.kernels for k in data.kernels if k.op and k.op.startswith(around)) == replayed
+
+
 def test_graph_replays_are_named_and_owned_by_no_layer():
     data = report_of("tl-vllm-decode-graph-202603")
     assert {u.reason: u.kernels for u in data.unattributed}["graph replay"] == 421

@@ -64,6 +64,8 @@ def test_autograd_nodes(name: str, is_node: bool) -> None:
         ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", True),
         ("void ncclKernel_X", True),
         ("rcclGenericKernel", True),
+        ("void deep_ep::internode::combine<__nv_bfloat16>(int4*)", True),
+        ("void vllm::cross_device_reduce_1stage<float, 8>(int)", True),
         ("ampere_sgemm_128x64_tn", False),
         ("void my_kernel<ncclComm>(int)", False),
     ],
@@ -73,7 +75,9 @@ def test_collectives(name: str, is_one: bool) -> None:
 
 
 def test_graph_launches() -> None:
-    assert all(map(dialects.is_graph_launch, ["cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch"]))
+    assert all(
+        map(dialects.is_graph_launch, ["cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch", "cuGraphLaunch_ptsz"])
+    )
     assert not any(map(dialects.is_graph_launch, ["cudaLaunchKernel", "cudaGraphInstantiate", "cudaGraphLaunchX"]))
 
 
@@ -87,6 +91,9 @@ def test_graph_launches() -> None:
         ("hipStreamSynchronize", True),
         ("cuStreamSynchronize", True),
         ("cudaMemcpy", True),
+        ("cuMemcpyDtoH_v2", True),
+        ("urEventWait", True),
+        ("cnrtQueueSync", True),
         ("hipMemcpyWithStream", True),
         ("cudaMemcpyAsync", False),
         ("hipMemcpyAsync", False),

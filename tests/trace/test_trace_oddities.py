@@ -199,6 +199,24 @@ def test_launches_without_any_kernel_are_noted(read_events: Any) -> None:
     assert notes(read_events(made("cpu_op"))) == {}
 
 
+def test_counters_in_place_of_kernels_are_said_to_be_that(read_events: Any) -> None:
+    table = read_events(made("cuda_runtime", correlation=1), made("cuda_profiler_range", "r", ts=1))
+    assert notes(table) == {"counters_only": None}
+    assert notes(read_events(made("cuda_profiler_range"), made("kernel"))) == {}
+
+
+def test_categories_that_nobody_knows_are_noted(read_events: Any) -> None:
+    table = read_events(made("cpu_op"), made("lunar_work"), made("tidal_work"), made("lunar_work"))
+    assert notes(table) == {"unknown_categories": 2}
+    assert table.notes[0].text == "events of unknown categories are left out: lunar_work, tidal_work"
+
+
+def test_backends_that_renamed_privateuse1_launch_too(read_events: Any) -> None:
+    table = read_events(made("npu_runtime", "l", correlation=3), made("npu_driver", "m"), made("kernel", correlation=3))
+    assert table.host.kind.tolist() == [HostKind.LAUNCH] * 2
+    assert table.device.correlation[0] in table.host.correlation
+
+
 @pytest.mark.parametrize("text", ["[]", '{"traceEvents": []}', ' {"a": 1, "traceEvents" : [ \n ] , "b": 2}'])
 def test_no_events_are_an_empty_table(read_text: Any, text: str) -> None:
     table = read_text(text)

@@ -7,15 +7,16 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchroof import reports
 from torchroof.cli import exit_codes
-from torchroof.errors import OptionError, OutputError, TraceError
+from torchroof.errors import OptionError, OutputError, TraceError, TruncatedTrace
 from torchroof.report import codec
 from torchroof.report.lenses import BY, SORT, filter_of
 from torchroof.reports import Report
 from torchroof.views.output import Write, output
+from torchroof.views.text import clean
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,6 +32,7 @@ examples:
   torchroof report trace.json.gz --chart
   torchroof report trace.json.gz --format svg -o roof.svg
   torchroof report trace.json.gz --format json -o report.json.gz
+  torchroof report killed.json.tmp --partial
 The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units.
 """
 
@@ -46,6 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a device of `torchroof devices`, or local: what a live run measured here",
     )
     add("--ceilings", metavar="FILE", help="the device's limits as a JSON list, see docs/report-schema.md")
+    add("--partial", action="store_true", help="a trace that ends early is no error: report its whole part")
+    add("--layers-from", choices=reports.LAYERS_FROM, default="auto", help="take record_function ranges for layers")
+    add("--memory", type=_size, metavar="GIB", help="what one trace may take, in memory or inflated (default: 8)")
     add("--format", choices=("table", "json", "csv", "svg"), default="table", help="default: table")
     add("-o", "--output", metavar="FILE", help="write there instead of to the screen; json: gzipped for .gz")
     add("--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)")
@@ -67,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             write = stack.enter_context(output(args.output))
         if args.logdir:
             _make_folder(args.logdir)
-        report = _report(args)
+        report, code = _report(args)
         if args.explain is not None:
             _explain(report, args, write)
         else:
@@ -75,13 +80,23 @@ def run(args: argparse.Namespace) -> int:
         if args.logdir:
             saved = reports.is_saved_report(args.file)
             report.write_logdir(args.logdir, None if saved else args.file)
-    return exit_codes.DONE
+    return code
 
 
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def _size(text: str) -> float:
+    try:
+        size = float(text)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of GiB over 0")
+    return size
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -113,12 +128,33 @@ def _make_folder(path: str) -> None:
         raise OutputError(f"cannot make the folder {path}: {why.strerror or why}") from None
 
 
-def _report(args: argparse.Namespace) -> Report:
-    if not reports.is_saved_report(args.file):
-        return reports.analyze(args.file, device=args.device, ceilings=args.ceilings)
-    if args.device or args.ceilings:
-        raise OptionError(f"{args.file} is a report, its roof is drawn; give --device or --ceilings with its trace")
-    return reports.load(args.file)
+def _report(args: argparse.Namespace) -> tuple[Report, int]:
+    """The report and the exit code: of a trace that ends early there is a report, and it was bad input."""
+    if reports.is_saved_report(args.file):
+        if args.device or args.ceilings or args.layers_from != "auto":
+            raise OptionError(
+                f"{args.file} is a report, its roof is drawn and its layers are chosen; "
+                "give --device, --ceilings or --layers-from with its trace"
+            )
+        return reports.load(args.file), exit_codes.DONE
+    try:
+        return reports.analyze(args.file, partial=args.partial, **analysis_options(args)), exit_codes.DONE
+    except TruncatedTrace as cut:
+        if cut.report is None:
+            raise
+        print(f"torchroof: {clean(str(cut))}; with --partial this is no error", file=sys.stderr)
+        return cut.report, exit_codes.UNUSABLE
+
+
+def analysis_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What the command line says of how a trace is analysed, as keywords of `analyze`."""
+    limit = None if args.memory is None else int(args.memory * 2**30)
+    return {
+        "device": args.device,
+        "ceilings": args.ceilings,
+        "layers_from": args.layers_from,
+        "memory_limit": limit,
+    }
 
 
 def _table(report: Report, args: argparse.Namespace, write: Write) -> None:
@@ -172,8 +208,6 @@ _FORMATS = {"table": _table, "json": _json, "csv": _csv, "svg": _svg}
 
 
 def _print_notes(report: Report) -> None:
-    from torchroof.views.text import clean
-
     for note in report.data.notes:
         print(f"note: {clean(note.text)}", file=sys.stderr)
 

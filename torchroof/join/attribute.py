@@ -204,8 +204,8 @@ def _copies(table: TraceTable, steps: Steps, launch: Int32, anchor: Int32, owner
 
 
 def _notes(table: TraceTable, run: RunKind, launch: Int32) -> list[Note]:
-    notes = list(table.notes)
-    if run is RunKind.LOST:
+    notes = [note for note in table.notes if note.kind != "no_kernels"]
+    if run is RunKind.LOST and len(notes) < len(table.notes):
         notes.append(
             Note(
                 "device activity lost",
@@ -214,12 +214,14 @@ def _notes(table: TraceTable, run: RunKind, launch: Int32) -> list[Note]:
             )
         )
     known = np.flatnonzero(launch != NONE)
-    early = int((table.device.start_ns[known] < table.host.start_ns[launch[known]]).sum()) if len(known) else 0
+    ahead = table.host.start_ns[launch[known]] - table.device.start_ns[known]
+    early = int((ahead > 0).sum())
     if early:
         notes.append(
             Note(
                 "clocks disagree",
-                f"{early} device events start before their own launch: host and device clocks disagree.",
+                f"{early:,} device events start before their own launch, by up to {int(ahead.max()) / 1000:,.1f} µs: "
+                "host and device clocks disagree. A time from launch to start is taken for 0 there.",
                 early,
             )
         )

@@ -16,6 +16,7 @@ from torchroof.join.attribute import (
     RunKind,
     attribute,
 )
+from torchroof.join.columns import pick
 from torchroof.join.kernels import Kernels as JoinedKernels
 from torchroof.report.environment import describe_environment
 from torchroof.report.flags import flag_layers
@@ -121,11 +122,13 @@ def _unattributed(attribution: Attribution, ledger: Ledger) -> tuple[Unattribute
 
 def _kernels(table: TraceTable, attribution: Attribution, prices: Prices, rows: Rows) -> tuple[Kernel, ...]:
     """Kernels by name and row, largest first; those in no row have neither layer nor phase nor op, but for
-    graph replays, which keep what was around the launch."""
-    kernels = attribution.kernels
+    graph replays, which keep the layer and the op, or else the range, that was around the launch."""
+    kernels, nest = attribution.kernels, attribution.nest
     replay = kernels.reason == Reason.GRAPH_REPLAY
     labelled = (rows.of_kernel != NONE) | replay
     op_name = np.where(rows.of_kernel != NONE, prices.price, NONE)
+    around = np.where(kernels.op != NONE, kernels.op, kernels.anchor)
+    op_name = np.where(replay & (around != NONE), -2 - pick(nest.name, around), op_name)
     keys = np.stack(
         (
             kernels.name,
@@ -141,7 +144,7 @@ def _kernels(table: TraceTable, attribution: Attribution, prices: Prices, rows: 
             table.names[name],
             attribution.layers[layer].path if layer != NONE else None,
             PHASE_NAMES[Phase(phase)] if phase != NONE else None,
-            prices.table[price].op if price != NONE else None,
+            prices.table[price].op if price >= 0 else table.names[-2 - price] if price < NONE else None,
         )
         entry = sums.setdefault(key, [0, 0])
         entry[0] += 1

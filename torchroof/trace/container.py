@@ -10,16 +10,22 @@ from __future__ import annotations
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import msgspec
 
 from torchroof.errors import NotATrace, TraceError, TruncatedTrace
+from torchroof.trace.mending import BETWEEN, REACH, Salvage, object_of
 
-INFLATED_LIMIT = 8 << 30
-"""Bytes of JSON that are read from a gzipped file at most."""
+MEMORY_LIMIT = 8 << 30
+"""Bytes that one file may take up at most unless a caller says otherwise: as columns in memory by a careful
+estimate, and as text where it is gzipped."""
+_WIDEST_PART = 16
+"""One event, or what stands before the events, may be this fraction of the limit at most."""
 CHUNK_BYTES = 1 << 18
 """Bytes of JSON that are decoded at once: few enough for the events made of them to stay in a cache."""
 
@@ -29,10 +35,12 @@ _BLOCK = 1 << 18
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(?=\[)')
 _KEY_WIDTH = 4096
 """Bytes that the key and its bracket can take up together, blanks included."""
-_BETWEEN = re.compile(rb"\}\s*(,)\s*(?=\{)")
-_LAST = re.compile(rb"\}\s*\]")
+_LAST = re.compile(rb"\}\s*(?:,\s*)?\]")
 _AT_BYTE = re.compile(r" \(byte (\d+)\)")
-_BARE_WORD = re.compile(rb"(?<=[\s:,\[])-?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
+_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for text that is no JSON, or is nested beyond reading."""
+_MOST_ENDS = 1000
+"""Places that look like the end of the list, of those that are tried in a malformed file."""
 REPORT_SCHEMA = "torchroof.report/"
 
 Events = TypeVar("Events")
@@ -58,14 +66,17 @@ def _reason(fault: Exception) -> str:
     return getattr(fault, "strerror", None) or str(fault)
 
 
-def blocks(file: BinaryIO, source: str) -> Iterator[bytes]:
-    """The file's bytes in pieces, inflated if its first two bytes are those of gzip."""
+def blocks(file: BinaryIO, source: str, limit: int = MEMORY_LIMIT) -> Iterator[bytes]:
+    """The file's bytes in pieces, inflated if its first two bytes are those of gzip, to ``limit`` at most.
+
+    Raises TruncatedTrace after the last piece of gzip data that end early.
+    """
     try:
         first = file.read(_BLOCK)
         if not first:
             raise TraceError(f"{source} is empty; record the trace again")
         if first.startswith(_GZIP):
-            yield from _inflated(file, first, source)
+            yield from _inflated(file, first, source, limit)
             return
         while first:
             yield first
@@ -74,7 +85,7 @@ def blocks(file: BinaryIO, source: str) -> Iterator[bytes]:
         raise TraceError(f"{source}: cannot be read ({_reason(fault)})") from None
 
 
-def _inflated(file: BinaryIO, packed: bytes, source: str) -> Iterator[bytes]:
+def _inflated(file: BinaryIO, packed: bytes, source: str, limit: int) -> Iterator[bytes]:
     inflater, total = zlib.decompressobj(wbits=31), 0
     while packed:
         try:
@@ -82,9 +93,10 @@ def _inflated(file: BinaryIO, packed: bytes, source: str) -> Iterator[bytes]:
         except zlib.error:
             raise NotATrace(f"{source}: the gzip data are damaged; copy or record the trace again") from None
         total += len(piece)
-        if total > INFLATED_LIMIT:
-            limit = f"{INFLATED_LIMIT / 2**30:g} GiB"
-            raise TraceError(f"{source} inflates to more than {limit}; record a shorter window")
+        if total > limit:
+            raise TraceError(
+                f"{source} inflates to more than {gibibytes(limit)}; record a shorter window, or raise --memory"
+            )
         if piece:
             yield piece
         packed = inflater.unconsumed_tail or inflater.unused_data or file.read(_BLOCK)
@@ -93,32 +105,50 @@ def _inflated(file: BinaryIO, packed: bytes, source: str) -> Iterator[bytes]:
                 return
             inflater = zlib.decompressobj(wbits=31)
     if not inflater.eof:
+        yield inflater.flush()
         raise TruncatedTrace(f"{source}: the gzip data end early; copy or record the trace again")
+
+
+def gibibytes(size: int) -> str:
+    """A limit in words: ``8 GiB``."""
+    return f"{size / 2**30:.3g} GiB"
 
 
 class Container:
     """One file's text, read once from front to back.
 
-    `events` yields the decoded pieces; when it is exhausted, ``metadata`` holds everything else.
+    `events` yields the decoded pieces; when it is exhausted, ``metadata`` holds everything else. What is not
+    JSON is mended where that can be done and left out otherwise; a file that ends early is read as far as it
+    goes. ``mends``, ``lost`` and ``cut`` tell of it.
     """
 
-    def __init__(self, pieces: Iterator[bytes], source: str, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(
+        self, pieces: Iterator[bytes], source: str, chunk_bytes: int = CHUNK_BYTES, limit: int = MEMORY_LIMIT
+    ) -> None:
         self.metadata: dict[str, Any] = {}
         self.byte_order_mark = False
+        self.mends: Counter[str] = Counter()
+        """What was mended, by kind (see `mending.WORDS`)."""
+        self.lost = 0
+        """Places where no event could be read."""
+        self.cut: str | None = None
+        """Why the file ends before the trace does, as an error's text; None where it is whole."""
         self._pieces = pieces
         self._source = source
         self._chunk = chunk_bytes
+        self._widest = max(limit // _WIDEST_PART, 4 * chunk_bytes)
         self._text = b""
         self._before = 0
         """Bytes of the file in front of ``_text``."""
         self._ended = False
+        self._cut_text = f"{source}: the file ends in the middle of the trace; copy or record it again"
 
     def events(self, decode: Callable[[bytes], Events]) -> Iterator[tuple[bytes, Events]]:
         """Each piece as the text of a JSON list and as what ``decode`` made of it."""
         head = self._find_list()
-        least, last = self._chunk, False
+        last = False
         while not last:
-            text, decoded, used, last = self._next_piece(decode, least)
+            text, decoded, used, last = self._next_piece(decode, self._chunk)
             self._drop(used)
             yield text, decoded
         while self._fill(2 * len(self._text)):
@@ -131,15 +161,27 @@ class Container:
         """Reads at least one piece more, up to ``wanted`` bytes in hand; False at the end of the file."""
         parts = [self._text]
         length = len(self._text)
+        if length > self._widest:
+            raise TraceError(
+                f"{self._source}: no event ends within {gibibytes(length)} from byte {self._before}; "
+                "if it is a trace all the same, raise --memory"
+            )
         while not self._ended and (len(parts) == 1 or length < wanted):
-            piece = next(self._pieces, None)
-            if piece is None:
-                self._ended = True
-            else:
+            piece = self._read()
+            if piece is not None:
                 parts.append(piece)
                 length += len(piece)
         self._text = b"".join(parts)
         return len(parts) > 1
+
+    def _read(self) -> bytes | None:
+        try:
+            piece = next(self._pieces, None)
+        except TruncatedTrace as why:
+            self.cut = self._cut_text = str(why)
+            piece = None
+        self._ended = piece is None
+        return piece
 
     def _drop(self, count: int) -> None:
         self._text = self._text[count:]
@@ -158,22 +200,35 @@ class Container:
         if start == b"[":
             self._drop(self._text.index(b"[") + 1)
             return b""
+        if self.cut and not start:
+            raise TruncatedTrace(self.cut)
         if start != b"{":
             what = "holds nothing but blanks" if not start else "is not JSON"
             raise NotATrace(f"{self._source} {what}; a Kineto trace is a JSON object with traceEvents")
         position = 0
         while True:
-            for match in _EVENTS_KEY.finditer(self._text, position):
-                head = self._text[: match.end()]
-                if _is_object(head + b"null}"):
-                    self._drop(match.end() + 1)
-                    return head
+            head = self._head(position, _is_object)
+            if head is not None:
+                return head
             position = max(0, len(self._text) - _KEY_WIDTH)
             if not self._fill(2 * len(self._text)):
-                self._refuse_without_events()
+                head = self._head(0, lambda text: object_of(text, _decode_object, self.mends) is not None)
+                return self._refuse_without_events() if head is None else head
+
+    def _head(self, position: int, is_object: Callable[[bytes], bool]) -> bytes | None:
+        """The text in front of the first list of events, from a position on, that is a key of the file itself."""
+        for match in _EVENTS_KEY.finditer(self._text, position):
+            head = self._text[: match.end()]
+            if is_object(head + b"null}"):
+                self._drop(match.end() + 1)
+                return head
+        return None
 
     def _refuse_without_events(self) -> NoReturn:
-        found = self._decode_object(self._text, self._before)
+        try:
+            found = _decode_object(self._text)
+        except _FAULTS as fault:
+            self._refuse_malformed(fault, self._text, _position(fault, self._text), self._before)
         if str(found.get("schema", "")).startswith(REPORT_SCHEMA):
             raise NotATrace(f"{self._source}: this is a torchroof report; use torchroof.load")
         what = "its traceEvents is no list" if "traceEvents" in found else "it has no traceEvents"
@@ -184,21 +239,35 @@ class Container:
     def _next_piece(self, decode: Callable[[bytes], Events], least: int) -> Piece[Events]:
         """A piece of at least so many bytes, or the rest of the list."""
         while True:
-            cut = _BETWEEN.search(self._text, least)
+            cut = BETWEEN.search(self._text, least)
             while cut is None and self._fill(2 * least):
-                cut = _BETWEEN.search(self._text, least)
+                cut = BETWEEN.search(self._text, least)
             if cut is None:
                 return self._last_piece(decode)
             text = b"[%b]" % self._text[: cut.start(1)]
             try:
                 return text, decode(text), cut.end(1), False
-            except msgspec.DecodeError as fault:
+            except _FAULTS as fault:
                 if _is_trailing(fault):
                     return self._up_to_end(decode, text, _position(fault, text))
-                at = _position(fault, text)
-                if at < len(text) - 1 or "UTF-8" in str(fault):
-                    self._refuse_malformed(fault, self._text, at - 1)
+                if _position(fault, text) < len(text) - 1 or "UTF-8" in str(fault):
+                    text, used = self._salvaged(decode, self._text[: cut.start(1)], whole=False)
+                    if used:
+                        return text, decode(text), used, False
                 least = cut.end(1) + least // 2  # inside an event or a string: go on, in growing steps
+
+    def _salvaged(self, decode: Callable[[bytes], Events], text: bytes, *, whole: bool) -> tuple[bytes, int]:
+        """What can be read of malformed events, as the text of a list, and how much of the text that took.
+
+        A comma behind the text is part of what was used, unless some of the text is left.
+        """
+        again = object_of(b"[" + text + b"]", lambda mended: (decode(mended), mended)[1], self.mends)
+        if again is not None:
+            return again, len(text) + (not whole)
+        salvage = Salvage(text, decode, self.mends, whole=whole)
+        self.lost += salvage.lost
+        done = salvage.used == len(text)
+        return salvage.text, salvage.used + (done and not whole)
 
     def _last_piece(self, decode: Callable[[bytes], Events]) -> Piece[Events]:
         """All of the text is in hand: the list ends in it, or the file is cut."""
@@ -207,16 +276,55 @@ class Container:
             text = b"[" + self._text[: end.end()]
             try:
                 return text, decode(text), end.end(), True
-            except msgspec.DecodeError:
+            except _FAULTS:
                 pass  # a string that looks like the end, or malformed text: look again, the slow way
         text = b"[" + self._text
         try:
             return text, decode(text), len(self._text), True
-        except msgspec.DecodeError as fault:
-            at = _position(fault, text)
+        except _FAULTS as fault:
             if _is_trailing(fault):
-                return self._up_to_end(decode, text, at)
-            self._refuse_malformed(fault, self._text, at - 1)
+                return self._up_to_end(decode, text, _position(fault, text))
+            cut = self._cut_piece(decode) if "truncated" in str(fault) else None
+        return cut or self._mended_end(decode, sure=True) or self._mended_end(decode, sure=False) or self._rest(decode)
+
+    def _cut_piece(self, decode: Callable[[bytes], Events]) -> Piece[Events] | None:
+        """The whole events of a list that never ends; None where some of them are malformed."""
+        text = self._text.rstrip().removesuffix(b",")
+        places = [0, *(match.start(1) for match in BETWEEN.finditer(text))]
+        for end in (len(text), *places[: -REACH - 1 : -1]):
+            whole = b"[" + text[:end] + b"]"
+            try:
+                piece = whole, decode(whole), len(self._text), True
+            except _FAULTS:
+                continue
+            self.cut = self._cut_text
+            return piece
+        return None
+
+    def _mended_end(self, decode: Callable[[bytes], Events], *, sure: bool) -> Piece[Events] | None:
+        """The last piece of a list that does end, but is malformed; None where no end is to be seen.
+
+        A name in the last event can look like the end of everything. So when it has to be ``sure``, the rest
+        of the object says something, or everything in front of it can be read.
+        """
+        for end in islice(_LAST.finditer(self._text), _MOST_ENDS):
+            tail = self._text[end.end() :]
+            if not _is_tail(tail, mend=True, may_be_cut=not sure):
+                continue
+            before = self.mends.copy(), self.lost
+            text, _ = self._salvaged(decode, self._text[: end.start() + 1], whole=True)
+            if not sure or tail.strip() not in (b"", b"}") or self.lost == before[1]:
+                self.mends["commas"] += b"," in end.group()
+                return text, decode(text), end.end(), True
+            self.mends, self.lost = before
+        return None
+
+    def _rest(self, decode: Callable[[bytes], Events]) -> Piece[Events]:
+        """What can be read of a list that is malformed and never ends. Its last event is the one that was cut."""
+        self.cut = self._cut_text
+        last = max((match.start(1) for match in BETWEEN.finditer(self._text)), default=0)
+        text, _ = self._salvaged(decode, self._text[:last], whole=True)
+        return text, decode(text), len(self._text), True
 
     def _up_to_end(self, decode: Callable[[bytes], Events], text: bytes, at: int) -> Piece[Events]:
         end = text.rindex(b"]", 0, at - 1) + 1  # msgspec names the byte behind the first that trails
@@ -225,33 +333,32 @@ class Container:
     # the rest
 
     def _read_metadata(self, head: bytes) -> None:
-        if head:
-            self.metadata = self._decode_object(head + b"null" + self._text, self._before - len(head) - 4)
-            self.metadata.pop("traceEvents", None)
-        elif self._text.strip():
-            raise NotATrace(f"{self._source}: not valid JSON at byte {self._before}: text follows the list")
-
-    def _decode_object(self, text: bytes, before: int) -> dict[str, Any]:
+        if not head:
+            if self._text.strip():
+                raise NotATrace(f"{self._source}: not valid JSON at byte {self._before}: text follows the list")
+            return
+        text = head + b"null" + (b"}" if self.cut and not self._text.strip() else self._text)
         try:
-            value = msgspec.json.decode(text)
-        except msgspec.DecodeError as fault:
-            self._refuse_malformed(fault, text, _position(fault, text), before)
-        assert isinstance(value, dict)
-        return value
+            found = _decode_object(text)
+        except _FAULTS as fault:
+            if "truncated" in str(fault):
+                self.cut = self.cut or self._cut_text
+                text = head + b"null}"
+            mended = object_of(text, _decode_object, self.mends)
+            if mended is None:
+                before = self._before - len(head) - 4
+                self._refuse_malformed(fault, text, _position(fault, text), before)
+            found = mended
+        if found.pop("traceEvents", None) is not None:
+            raise NotATrace(f"{self._source} has traceEvents twice, so it is two traces; save each as a file")
+        self.metadata = found
 
-    def _refuse_malformed(self, fault: Exception, text: bytes, at: int, before: int | None = None) -> NoReturn:
-        """Says what is wrong with the text at a place. A tolerant second reading would begin here."""
+    def _refuse_malformed(self, fault: Exception, text: bytes, at: int, before: int) -> NoReturn:
+        """Says what is wrong with the text at a place, where mending did not help."""
         if "truncated" in str(fault):
-            raise TruncatedTrace(
-                f"{self._source}: the file ends in the middle of the trace; copy or record it again"
-            ) from None
-        word = _BARE_WORD.search(text, max(0, at - 6), at + 10)  # the decoder stops inside the word or before it
-        if word:
-            at, what = word.start(), f"the bare word {word.group().decode()}, which JSON does not have"
-        else:
-            what = _AT_BYTE.sub("", str(fault)).removeprefix("JSON is malformed: ")
-        place = max(0, (self._before if before is None else before) + at)
-        where = f"{self._source}: not valid JSON at byte {place}"
+            raise TruncatedTrace(self._cut_text) from None
+        what = _AT_BYTE.sub("", str(fault)).removeprefix("JSON is malformed: ")
+        where = f"{self._source}: not valid JSON at byte {max(0, before + at)}"
         raise NotATrace(f"{where}: {what}; record the trace again") from None
 
 
@@ -265,13 +372,32 @@ def _position(fault: Exception, text: bytes) -> int:
     return int(found.group(1)) if found else len(text)
 
 
+def _decode_object(text: bytes) -> dict[str, Any]:
+    value = msgspec.json.decode(text)
+    if not isinstance(value, dict):
+        raise msgspec.DecodeError("no object")
+    return value
+
+
 def _is_object(text: bytes) -> bool:
     try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
+        _decode_object(text)
+    except _FAULTS:
         return False
+    return True
 
 
-def _is_tail(text: bytes) -> bool:
-    """Whether a text can follow the list of events: nothing, or the rest of the object."""
-    return not text.strip() or _is_object(b'{"":null' + text)
+def _is_tail(text: bytes, *, mend: bool = False, may_be_cut: bool = False) -> bool:
+    """Whether a text can follow the list of events: nothing, or the rest of the object.
+
+    With ``mend`` also one that can be mended, and where it ``may_be_cut``, the beginning of one.
+    """
+    if not text.strip():
+        return True
+    try:
+        _decode_object(b'{"":null' + text)
+    except _FAULTS as fault:
+        if may_be_cut and "truncated" in str(fault):
+            return True
+        return mend and object_of(b'{"":null' + text, _decode_object, Counter()) is not None
+    return True

@@ -6,39 +6,111 @@ Nothing here looks at a version: a trace file has no usable one. Every table is 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from torchroof.tensors import DType, dtype_named
 from torchroof.trace.metadata import SCOPE_PREFIX, STEP_PREFIX
 from torchroof.trace.table import DeviceKind, HostKind
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """What the traces of one kind of device call things: categories in lower case, names as patterns."""
+
+    name: str
+    launches: tuple[str, ...] = ()
+    """Categories of runtime and driver calls."""
+    kernels: tuple[str, ...] = ()
+    """Categories of kernels, beside the common ``kernel``."""
+    replays: tuple[str, ...] = ()
+    """Calls that replay a captured graph."""
+    waits: tuple[str, ...] = ()
+    """Calls that hold the host until the device is done: a copy without Async in its name is one, a call that
+    makes a stream wait is none."""
+    collectives: tuple[str, ...] = ()
+    """How kernels of its communication libraries begin: they spin while they wait for other devices."""
+
+
+VENDORS = (
+    Vendor(
+        "CUDA",
+        launches=("runtime", "cuda_runtime", "cuda_driver"),
+        replays=(r"cu(?:da)?GraphLaunch(?:_ptsz|_v\d+)*",),
+        waits=(
+            r"cuda(?:Device|Stream|Event)Synchronize(?:_ptsz|_v\d+)*",
+            r"cu(?:Ctx|Stream|Event)Synchronize(?:_ptsz|_v\d+)*",
+            r"cudaMemcpy(?:2D|3D|(?:To|From)(?:Symbol|Array))?(?:_ptds|_v\d+)*",
+            r"cuMemcpy(?:HtoD|DtoH)(?:_v\d+)*",
+            r"cudaFree(?:Host|Array)?",
+        ),
+        collectives=(r"nccl", r"deep_ep::", r"dpsk::ep::", r"nvshmem", r"(?:vllm|sglang)::cross_device_reduce"),
+    ),
+    Vendor(
+        "ROCm",
+        launches=("hip_runtime",),
+        replays=(r"hipGraphLaunch(?:_spt)?",),
+        waits=(
+            r"hip(?:Device|Stream|Event)Synchronize(?:_spt)?",
+            r"hipMemcpy(?:2D|3D|WithStream|(?:To|From)(?:Symbol|Array))?(?:_spt)?",
+            r"hipMemcpy(?:HtoD|DtoH)",
+            r"hipFree(?:Host|Array)?",
+        ),
+        collectives=(r"rccl", r"msccl", r"aiter::(?:cross_device_reduce|\w*allreduce\w*)"),
+    ),
+    Vendor(
+        "XPU",
+        launches=("xpu_runtime", "xpu_driver"),
+        replays=(r"ur(?:CommandBufferEnqueue|EnqueueCommandBuffer)Exp",),
+        waits=(r"ur(?:Queue|Event)(?:Finish|Wait)", r"ze(?:CommandQueue|EventHost|Fence\w*)Synchronize"),
+        collectives=(r"oneccl",),
+    ),
+    Vendor("MTIA", launches=("mtia_runtime",), kernels=("mtia_ccp_events",)),
+    Vendor("MLU", launches=("mlu_runtime",), waits=(r"cnrt?(?:Queue|Notifier)?Sync\w*",), collectives=(r"cncl",)),
+    Vendor("HPU", launches=("hpu_op",)),
+    Vendor("Glow", launches=("glow_runtime",)),
+    Vendor("PrivateUse1", launches=("privateuse1_runtime", "privateuse1_driver")),
+)
+"""One row per kind of device. Files of ROCm write ``cuda_runtime`` over hip calls, so no row is chosen: all hold."""
+
+OTHER_LAUNCHES = re.compile(r"\w+_(?:runtime|driver)")
+"""Categories of the calls of a backend that took a name of its own for PrivateUse1."""
 
 HOST_CATEGORIES: dict[str, HostKind] = {
     "cpu_op": HostKind.OP,
     "operator": HostKind.OP,
     "user_annotation": HostKind.ANNOTATION,
     "python_function": HostKind.MODULE,
-    "runtime": HostKind.LAUNCH,
-    "cuda_runtime": HostKind.LAUNCH,
-    "cuda_driver": HostKind.LAUNCH,
-    "hip_runtime": HostKind.LAUNCH,
-    "xpu_runtime": HostKind.LAUNCH,
-    "xpu_driver": HostKind.LAUNCH,
-    "mtia_runtime": HostKind.LAUNCH,
-    "mlu_runtime": HostKind.LAUNCH,
-    "glow_runtime": HostKind.LAUNCH,
-    "privateuse1_runtime": HostKind.LAUNCH,
-    "privateuse1_driver": HostKind.LAUNCH,
+    **{category: HostKind.LAUNCH for vendor in VENDORS for category in vendor.launches},
 }
 """By category in lower case. ``python_function`` is kept for modules only."""
 
 DEVICE_CATEGORIES: dict[str, DeviceKind] = {
     "kernel": DeviceKind.KERNEL,
-    "mtia_ccp_events": DeviceKind.KERNEL,
     "gpu_memcpy": DeviceKind.MEMCPY,
     "memcpy": DeviceKind.MEMCPY,
     "gpu_memset": DeviceKind.MEMSET,
     "memset": DeviceKind.MEMSET,
+    **{category: DeviceKind.KERNEL for vendor in VENDORS for category in vendor.kernels},
 }
-"""By category in lower case. Others (``gpu_user_annotation``, ``cuda_sync``, ``overhead``) are no work."""
+"""By category in lower case."""
+
+COUNTER_CATEGORIES = frozenset({"cuda_profiler_range", "hardware_counters", "mtia_counters", "xpu_scope_profiler"})
+"""Hardware counters of ranges. A profiler that records them replays kernels, and so records none."""
+
+IDLE_CATEGORIES = COUNTER_CATEGORIES | {
+    *("", "trace", "gpu_user_annotation", "overhead", "cpu_instant_event", "external_correlation", "ac2g", "fwdbwd"),
+    *("async_cpu_to_gpu", "async_gpu", "async", "forward_backward", "cuda_sync", "cuda_event", "xpu_sync"),
+    *("mtia_insight", "python"),
+}
+"""Categories that are no work of host or device, or that repeat what others tell. What is in no table is noted."""
+
+
+def kind_of(category: str) -> HostKind | DeviceKind | None:
+    """What events of a category (in lower case) are; None where they are left out."""
+    kind = HOST_CATEGORIES.get(category, DEVICE_CATEGORIES.get(category))
+    return HostKind.LAUNCH if kind is None and OTHER_LAUNCHES.fullmatch(category) else kind
+
 
 FLOW_CATEGORY = "fwdbwd"
 FLOW_NAMES = frozenset({"fwdbwd", "forward_backward"})
@@ -103,7 +175,13 @@ def is_autograd_wrapper(name: str) -> bool:
     return name.startswith(EVALUATE_PREFIX) or _NODE.fullmatch(name) is not None
 
 
-_COLLECTIVE = re.compile(r"(?:nccl|rccl|msccl|oneccl)", re.IGNORECASE)
+def _any(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_COLLECTIVE = _any(pattern for vendor in VENDORS for pattern in vendor.collectives)
+_REPLAY = _any(pattern for vendor in VENDORS for pattern in vendor.replays)
+_WAIT = _any(pattern for vendor in VENDORS for pattern in vendor.waits)
 
 
 def is_collective(kernel_name: str) -> bool:
@@ -111,29 +189,14 @@ def is_collective(kernel_name: str) -> bool:
     return _COLLECTIVE.match(kernel_name.removeprefix("void ").lstrip()) is not None
 
 
-_GRAPH_LAUNCH = re.compile(r"(?:cuda|hip|cu)GraphLaunch(?:_ptsz|_v\d+)*")
-
-
 def is_graph_launch(runtime_name: str) -> bool:
     """Whether a runtime call replays a captured graph."""
-    return _GRAPH_LAUNCH.fullmatch(runtime_name) is not None
-
-
-_SYNCHRONISING = re.compile(
-    r"(?:cuda|hip)(?:Device|Stream|Event)Synchronize(?:_ptsz|_v\d+)*"
-    r"|(?:cu(?:Ctx|Stream|Event))Synchronize(?:_ptsz|_v\d+)*"
-    r"|(?:cuda|hip)Memcpy(?:2D|3D|WithStream|(?:To|From)(?:Symbol|Array))?(?:_ptds|_v\d+)*"
-    r"|(?:cu|hip)Memcpy(?:HtoD|DtoH)(?:_v\d+)*"
-    r"|(?:cuda|hip)Free(?:Host|Array)?|ur(?:Queue|Event)(?:Finish|Wait)|cnrt?(?:Queue|Notifier)?Sync\w*"
-)
+    return _REPLAY.fullmatch(runtime_name) is not None
 
 
 def is_synchronising(runtime_name: str) -> bool:
-    """Whether a runtime call holds the host until the device is done.
-
-    A copy without Async in its name does; `cudaStreamWaitEvent` makes a stream wait, never the host.
-    """
-    return _SYNCHRONISING.fullmatch(runtime_name) is not None
+    """Whether a runtime call holds the host until the device is done."""
+    return _WAIT.fullmatch(runtime_name) is not None
 
 
 def is_step(annotation: str) -> bool:

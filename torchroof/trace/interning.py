@@ -20,8 +20,12 @@ _INTEGER = re.compile(r"-?\d{1,40}")
 class Names(dict[str, int]):
     """Each distinct name by number, in order of first use."""
 
+    bytes = 0
+    """What they take in memory, about."""
+
     def __missing__(self, name: str) -> int:
         number = self[name] = len(self)
+        self.bytes += 200 + len(name)
         return number
 
 
@@ -53,7 +57,7 @@ class Categories(dict["str | None", "CategoryNames | None"]):
 
     def __missing__(self, category: str | None) -> CategoryNames | None:
         key = (category or "").lower()
-        kind = dialects.HOST_CATEGORIES.get(key, dialects.DEVICE_CATEGORIES.get(key))
+        kind = dialects.kind_of(key)
         table = self[category] = None if kind is None else CategoryNames(self._names, kind)
         return table
 

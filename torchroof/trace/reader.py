@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from torchroof.errors import TraceError, TruncatedTrace
+from torchroof.trace import dialects
 from torchroof.trace.columns import Columns
-from torchroof.trace.container import CHUNK_BYTES, Container, blocks, opened
+from torchroof.trace.container import CHUNK_BYTES, MEMORY_LIMIT, Container, blocks, gibibytes, opened
 from torchroof.trace.events import EventDecoder
+from torchroof.trace.mending import WORDS
 from torchroof.trace.table import (
     NONE,
     DeviceKind,
@@ -32,22 +35,32 @@ from torchroof.trace.table import (
 from torchroof.trace.times import TextNeeded
 
 
-def read(path: str | os.PathLike[str], *, chunk_bytes: int = CHUNK_BYTES) -> TraceTable:
+def read(
+    path: str | os.PathLike[str],
+    *,
+    partial: bool = False,
+    memory_limit: int = MEMORY_LIMIT,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> TraceTable:
     """The trace in a ``.json`` or ``.json.gz`` file (told apart by its first two bytes, not by its name).
 
-    ``chunk_bytes`` of JSON are decoded at a time. Raises TraceError, or one of its kinds, with one line that
-    says what is wrong with the file.
+    A file that ends early raises TruncatedTrace, or with ``partial`` gives what is whole, with a note of kind
+    ``truncated`` (if not even one event is, it raises all the same). ``memory_limit`` bounds, in bytes, the
+    columns and what a gzipped file inflates to. ``chunk_bytes`` of JSON are decoded at a time. Raises
+    TraceError, or one of its kinds, with one line that says what is wrong with the file.
     """
     began = perf_counter()
     source = Path(os.fsdecode(path)).name or str(path)
     with opened(path) as file:
-        container = Container(blocks(file, source), source, chunk_bytes)
-        columns, odd = _columns(container)
+        container = Container(blocks(file, source, memory_limit), source, chunk_bytes, memory_limit)
+        columns, odd = _columns(container, source, memory_limit)
+    if container.cut and not (partial and columns.events):
+        raise TruncatedTrace(container.cut)
     decoded = perf_counter()
     return _table(columns, container, odd, source, decoded - began)
 
 
-def _columns(container: Container) -> tuple[Columns, int]:
+def _columns(container: Container, source: str, limit: int) -> tuple[Columns, int]:
     """All columns, and how many events had a field of an odd type."""
     columns, decoder, odd = Columns(), EventDecoder(), 0
     for text, events in container.events(decoder.decode):
@@ -57,6 +70,11 @@ def _columns(container: Container) -> tuple[Columns, int]:
             decoder.keep_decimals()
             columns.append(decoder.decode(text))
         odd += decoder.odd
+        if columns.bytes_needed() > limit:
+            raise TraceError(
+                f"{source}: its first {columns.events:,} events need more than {gibibytes(limit)} of memory; "
+                "record a shorter window, or raise --memory"
+            )
     return columns, odd
 
 
@@ -67,7 +85,7 @@ def _table(columns: Columns, container: Container, odd: int, source: str, second
     host = _host(columns, host_key)
     device = _device(columns, device_key)
     flows = _flows(columns, notes)
-    notes += _content_notes(host, device)
+    notes += _content_notes(columns, host, device)
     pairs = columns.threads.keys_by_number
     return TraceTable(
         names=tuple(columns.names),
@@ -79,6 +97,7 @@ def _table(columns: Columns, container: Container, odd: int, source: str, second
         metadata=container.metadata,
         notes=tuple(notes),
         source=source,
+        cut=container.cut,
         events=columns.events,
         seconds={"decode": seconds, "sort": perf_counter() - began},
         thread_ids=tuple(tid for _, tid in pairs),
@@ -121,8 +140,9 @@ def _join_keys(columns: Columns, notes: list[Note]) -> tuple[Int64, Int64]:
     zero = columns.external_ids.get(0, NONE)
     shared = np.isin(device, host) & (device >= 0) & (device != zero)
     if shared.any():
-        text = "no correlation in the file: device spans are joined to launches by External id"
-        notes.append(Note("joined_by_external_id", text, int(shared.sum())))
+        count = int(shared.sum())
+        text = f"no correlation in the file: {count:,} device spans are joined to launches by External id"
+        notes.append(Note("joined_by_external_id", text, count))
     return np.where(host == zero, NONE, host), np.where(device == zero, NONE, device)
 
 
@@ -133,7 +153,7 @@ def _without_shared_zero(
     count = int(((device == zero) & (kind == DeviceKind.KERNEL)).sum()) if zero != NONE else 0
     if count < 2:
         return host, device
-    text = "kernels carry correlation 0 and cannot be joined to a launch"
+    text = f"{count:,} kernels carry correlation 0 and cannot be joined to a launch"
     notes.append(Note("zero_correlation", text, count))
     return np.where(host == zero, NONE, host), np.where(device == zero, NONE, device)
 
@@ -148,7 +168,7 @@ def _flows(columns: Columns, notes: list[Note]) -> Flows:
     ]
     unmatched = sum(map(len, columns.flow_ends.values())) - 2 * len(pairs)
     if unmatched:
-        notes.append(Note("unmatched_flows", "forward-backward arrows have one end only", unmatched))
+        notes.append(Note("unmatched_flows", f"{unmatched:,} forward-backward arrows have one end only", unmatched))
     from_thread, from_ns, to_thread, to_ns = np.array(pairs, dtype=np.int64).reshape(-1, 4).T
     return Flows(from_thread.astype(np.int32), from_ns.copy(), to_thread.astype(np.int32), to_ns.copy())
 
@@ -157,18 +177,40 @@ def _reading_notes(columns: Columns, container: Container, odd: int) -> list[Not
     """What had to be overlooked in the file's text."""
     faults = columns.faults
     found = (
-        ("byte_order_mark", "the file starts with a byte-order mark", int(container.byte_order_mark)),
-        ("odd_events", "events have a field of an unexpected type", odd),
-        ("missing_start", "events without a readable start were left out", faults.without_start),
-        ("missing_duration", "events have no readable duration; it counts as 0", faults.without_duration),
-        ("negative_duration", "events have a negative duration; it counts as 0", faults.negative),
+        ("odd_events", "{} events have a field of an unexpected type", odd),
+        ("missing_start", "{} events without a readable start were left out", faults.without_start),
+        ("missing_duration", "{} events have no readable duration; it counts as 0", faults.without_duration),
+        ("negative_duration", "{} events have a negative duration; it counts as 0", faults.negative),
+        ("lost_events", "{} events are not JSON and could not be mended: they are left out", container.lost),
     )
-    return [Note(kind, text, count) for kind, text, count in found if count]
+    notes = [Note(kind, text.format(f"{count:,}"), count) for kind, text, count in found if count]
+    mends = container.mends
+    if mends.total():
+        what = ", ".join(f"{count:,} {WORDS[kind]}" for kind, count in mends.most_common() if count)
+        notes.insert(0, Note("mended", f"the file is not quite JSON, and was read all the same: {what}", mends.total()))
+    if container.byte_order_mark:
+        notes.insert(0, Note("byte_order_mark", "the file starts with a byte-order mark", 1))
+    if container.cut:
+        text = "the file ends in the middle of the trace: this is a report of its part that is whole"
+        notes.insert(0, Note("truncated", text))
+    return notes
 
 
-def _content_notes(host: HostSpans, device: DeviceSpans) -> list[Note]:
+def _content_notes(columns: Columns, host: HostSpans, device: DeviceSpans) -> list[Note]:
+    """What the file lacks, and what of it nobody knows."""
+    notes = []
+    met = {category.lower() for category in columns.categories if category}
+    unknown = sorted(c for c in met if dialects.kind_of(c) is None and c not in dialects.IDLE_CATEGORIES)
+    if unknown:
+        text = f"events of unknown categories are left out: {', '.join(unknown[:8])}"
+        notes.append(Note("unknown_categories", text + (", ..." if len(unknown) > 8 else ""), len(unknown)))
+    if (device.kind == DeviceKind.KERNEL).any():
+        return notes
     launches = int((host.kind == HostKind.LAUNCH).sum())
-    if launches and not (device.kind == DeviceKind.KERNEL).any():
-        text = "the host called the device's runtime, but the file holds no kernel"
-        return [Note("no_kernels", text, launches)]
-    return []
+    if met & dialects.COUNTER_CATEGORIES:
+        text = "the file holds hardware counters of ranges, which a profiler records in place of kernels"
+        notes.append(Note("counters_only", text))
+    elif launches:
+        text = f"the host called the device's runtime {launches:,} times, but the file holds no kernel"
+        notes.append(Note("no_kernels", text, launches))
+    return notes

@@ -122,6 +122,8 @@ class TraceTable:
     notes: tuple[Note, ...] = ()
     source: str = ""
     """The file's name, for messages."""
+    cut: str | None = None
+    """Where the file ends before its trace does: that, as the text of an error."""
     events: int = 0
     """Events in the file, of every kind."""
     seconds: Mapping[str, float] = field(default_factory=dict)
