@@ -140,7 +140,7 @@ def _report(args: argparse.Namespace) -> tuple[Report, int]:
     try:
         return reports.analyze(args.file, partial=args.partial, **analysis_options(args)), exit_codes.DONE
     except TruncatedTrace as cut:
-        if cut.report is None:
+        if not isinstance(cut.report, Report):
             raise
         print(f"torchroof: {clean(str(cut))}; with --partial this is no error", file=sys.stderr)
         return cut.report, exit_codes.UNUSABLE
