@@ -21,7 +21,7 @@ class DType:
     name: str
     bits: int
     kind: str
-    """``float``, ``int``, ``bool`` or ``complex``."""
+    """``float``, ``int``, ``bool``, ``complex``, or ``opaque`` where only the width is known."""
 
     def __str__(self) -> str:
         return self.name
@@ -105,6 +105,11 @@ def dtype_named(text: str) -> DType | None:
     """The element type of a C++, torch or short name; None for a name that is no element type."""
     name = text.removeprefix("torch.")
     return DTYPES.get(name) or DTYPES.get(_SPELLINGS.get(name, ""))
+
+
+def opaque(bits: int) -> DType:
+    """A type of which only the width is known."""
+    return DType(f"{bits} bits", bits, "opaque")
 
 
 @dataclass(frozen=True, slots=True)

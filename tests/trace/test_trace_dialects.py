@@ -151,4 +151,4 @@ def test_tf32_is_told_by_the_kernels_name(kernel: str, precision: str | None) ->
     ],
 )
 def test_the_functors_element_type(kernel: str, dtype: str | None) -> None:
-    assert dialects.functor_dtype(kernel) == (DTYPES[dtype] if dtype else None)
+    assert dialects.kernel_dtype(kernel) == (DTYPES[dtype] if dtype else None)

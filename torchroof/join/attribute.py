@@ -73,6 +73,7 @@ class Attribution:
 
     run: RunKind
     nest: Nest
+    links: Links
     steps: Steps
     layers: tuple[LayerName, ...]
     layer_calls: tuple[int, ...]
@@ -110,6 +111,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
     return Attribution(
         run=run,
         nest=nest,
+        links=links,
         steps=steps,
         layers=layers.names,
         layer_calls=_calls(nest, layers, steps),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torchroof.tensors import DType, dtype_named
+from torchroof.tensors import DType, dtype_named, opaque
 from torchroof.trace.metadata import SCOPE_PREFIX, STEP_PREFIX
 from torchroof.trace.table import DeviceKind, HostKind
 
@@ -230,16 +230,31 @@ def matrix_precision(kernel_name: str) -> str | None:
     return "tf32" if "tf32" in kernel_name.lower() or not _HALF.search(kernel_name) else None
 
 
-_FUNCTOR = re.compile(r"Functor\w*<\s*((?:unsigned |signed |long |short )*[\w:]+(?:<[\w:]+>)?)\s*[,>]")
+_TYPE = r"((?:unsigned |signed |long |short )*[\w:]+(?:<[\w:]+>)?)"
+_KERNEL_TYPES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"Functor\w*<\s*{_TYPE}\s*[,>]",
+        rf"CatArray\w*<\s*{_TYPE}\s*[,>]",
+        rf"copy_kernel.*\{{lambda\({_TYPE}\)#\d+\}}",
+    )
+)
+_OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
 
 
-def functor_dtype(kernel_name: str) -> DType | None:
-    """The element type spelled in the functor of a fused optimizer's or foreach kernel's name."""
-    for spelled in _FUNCTOR.findall(kernel_name):
-        dtype = dtype_named(spelled.strip())
-        if dtype is not None:
-            return dtype
-    return None
+def kernel_dtype(kernel_name: str) -> DType | None:
+    """The element type of a list of tensors, spelled in the name of the kernel that goes through it.
+
+    Functors of fused optimizers and foreach ops, kernels that join tensors or copy them one by one. Where a kernel
+    only moves elements its name may tell no more than how wide they are: then the type has that width and no sort.
+    """
+    for pattern in _KERNEL_TYPES:
+        for spelled in pattern.findall(kernel_name):
+            dtype = dtype_named(spelled.strip())
+            if dtype is not None:
+                return dtype
+    width = _OPAQUE.search(kernel_name)
+    return opaque(8 * int(width[1])) if width else None
 
 
 # -- what a file says of the software that made it --------------------------------------------------------------

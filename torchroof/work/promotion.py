@@ -33,7 +33,7 @@ _SCALAR_TYPES = {
     45: "float4_e2m1fn_x2",
 }
 """How traces write a ``dtype`` argument (c10::ScalarType); those missing here have no width of their own."""
-_RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+_RANK = {"bool": 0, "int": 1, "float": 2, "complex": 3, "opaque": 4}
 _COMPLEX = {32: "complex32", 64: "complex64", 128: "complex128"}
 
 
@@ -63,6 +63,8 @@ def promoted(a: DType, b: DType) -> DType:
     """
     if a == b:
         return a
+    if "opaque" in (a.kind, b.kind):
+        raise Unknown(f"{a} and {b} have no common type")
     low, high = sorted((a, b), key=lambda d: _RANK[d.kind])
     if high.kind == "complex":
         return DTYPES[_COMPLEX[2 * max(high.bits // 2, _part_bits(low))]]

@@ -109,7 +109,7 @@ def precision_of(call: OpCall) -> str | None:
     The widest floating type among the tensors with dimensions (all tensors where none has any); without a
     floating type, that of the first tensor. None where no element type is known.
     """
-    tensors = [t for t in call.tensors() if t.dtype is not None]
+    tensors = [t for t in call.tensors() if t.dtype is not None and t.dtype.kind != "opaque"]
     types = [t.dtype.name for t in tensors if t.shape and t.dtype] or [t.dtype.name for t in tensors if t.dtype]
     for name in _RANK:
         if name in types:

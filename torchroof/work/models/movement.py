@@ -6,6 +6,7 @@ from math import ceil, isfinite, prod
 
 from torchroof.tensors import DType, OpCall, TensorSpec, Unknown
 from torchroof.work.algebra import Work
+from torchroof.work.models.operands import operand
 from torchroof.work.models.resampling import MODELS as RESAMPLING
 from torchroof.work.promotion import FLOAT32, INT64, dtype_operand, result_type
 from torchroof.work.registry import Formula, Model
@@ -44,21 +45,33 @@ def _gathered(source: TensorSpec, count: int) -> TensorSpec:
 
 
 def _index(call: OpCall) -> Work:
-    """``index(self, indices)`` where all indices are integer tensors of the leading axes; else unknown."""
-    source, indices = call.tensor(0), call.tensor_list(1)
-    if any(i.dtype is None or i.dtype.kind != "int" for i in indices) or len(indices) > len(source.shape):
-        raise Unknown(f"the result of {call.name} depends on values")
-    shape = broadcast(i.shape for i in indices) + source.shape[len(indices) :]
+    """``index(self, indices, out)``: where indices do not tell the result, ``out`` does; else it is unknown."""
+    source, out = call.tensor(0), out_operand(call, 2)
+    indices = _index_tensors(call)
+    plain = bool(indices) and all(i.dtype is not None and i.dtype.kind == "int" for i in indices)
+    if out is not None and out.numel:
+        shape = out.shape
+    elif plain and len(indices) <= len(source.shape):
+        shape = broadcast(i.shape for i in indices) + source.shape[len(indices) :]
+    else:
+        raise Unknown(f"the result of {call.name} depends on values or on indices that are not recorded")
     return Work.of(0, (*indices, _gathered(source, prod(shape))), (source.dense(shape),))
 
 
+def _index_tensors(call: OpCall) -> tuple[TensorSpec, ...]:
+    """The index tensors, none where a trace does not record them."""
+    given = operand(call, 1)
+    return tuple(t for t in given if isinstance(t, TensorSpec)) if isinstance(given, tuple) else ()
+
+
 def _index_put(call: OpCall) -> Work:
-    """(self, indices, values, accumulate). Autograd accumulates whole gradients; others may broadcast."""
-    own, values = call.tensor(0), call.tensor(2)
-    if not call.flag(3, False):
+    """(self, indices, values, accumulate). Autograd adds whole gradients up; other values may broadcast."""
+    own, values, adds = call.tensor(0), call.tensor(2), call.flag(3, False)
+    indices = _index_tensors(call)
+    if not adds and not indices:
         raise Unknown(f"how many elements {call.name} writes depends on indices that are not recorded")
     touched = _gathered(own, values.numel)
-    return Work.of(values.numel, (values, touched), (touched,))
+    return Work.of(values.numel * adds, (values, *indices, touched if adds else None), (touched,))
 
 
 def _gather(call: OpCall) -> Work:
@@ -177,7 +190,7 @@ MODELS: tuple[Model, ...] = (
     *_each("fill_ zero_", _fill, "0 FLOPs; writes self"),
     *_each("cat _cat stack", _joined, "0 FLOPs; reads every tensor, writes them joined"),
     *_each("index", _index, "0 FLOPs; reads indices and as much of self as is taken, writes that"),
-    *_each("index_put_ _index_put_impl_", _index_put, "one addition per value; reads values, adds to self"),
+    *_each("index_put_ _index_put_impl_", _index_put, "writes the values to self; where they accumulate one addition per value, and self is read; reads values and indices"),
     *_each("gather", _gather, "0 FLOPs; reads indices and one element for each, writes them"),
     *_each("scatter_", _scatter(adds=False, in_place=True), "0 FLOPs; writes one element per index"),
     *_each("scatter", _scatter(adds=False, in_place=False), "0 FLOPs; reads self, writes a changed copy"),

@@ -22,7 +22,8 @@ def _statistics(x: TensorSpec, *shape: int) -> TensorSpec:
 
 def _rows(call: OpCall, x: TensorSpec, shape_at: int) -> tuple[int, ...]:
     """The leading axes, one statistic each; the trailing ones are normalised over."""
-    axes = call.integers(shape_at)
+    weight = call.optional_tensor(shape_at + 1)
+    axes = call.integers(shape_at) if call.scalars_known or weight is None else weight.shape
     count = len(axes)
     agree(call, 1 <= count <= len(x.shape) and x.shape[-count:] == axes, "normalised axes")
     return (*x.shape[:-count], *(1,) * count)

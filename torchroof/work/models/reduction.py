@@ -61,6 +61,12 @@ def _dims(call: OpCall, at: int) -> tuple[int, ...]:
     return call.integers(at, ())
 
 
+def _told(call: OpCall) -> TensorSpec | None:
+    """The result, where a trace without numbers leaves the axes open and what ran inside told it instead."""
+    out = None if call.scalars_known else out_operand(call, 1)
+    return out.dense() if out is not None and out.numel else None
+
+
 def _reduction(flops: int, typed: Typed, *, results: int = 1, dims_at: int = 1, keep_at: int = 2) -> Formula:
     """A reduction whose short overload (no dims) has ``dims_at`` operands and perhaps a dtype after them.
 
@@ -68,7 +74,9 @@ def _reduction(flops: int, typed: Typed, *, results: int = 1, dims_at: int = 1, 
     """
 
     def formula(call: OpCall) -> Work:
-        source = call.tensor(0)
+        source, told = call.tensor(0), _told(call)
+        if told is not None:
+            return Work.of(flops * source.numel, (source,), (told,) * results)
         full = len(call.operands) <= keep_at
         shape = () if full else reduced(source.shape, _dims(call, dims_at), call.flag(keep_at, False))
         dtype = typed(call, source, dims_at if full else keep_at + 1)
@@ -110,6 +118,9 @@ def _optional_dim(typed: Typed, results: int = 1) -> Formula:
 
     def formula(call: OpCall) -> Work:
         source = call.tensor(0)
+        told = _told(call)
+        if told is not None:
+            return Work.of(0, (source,), (told,) * results)
         short = len(call.operands) == 1 or isinstance(call.operands[1], TensorSpec)
         dims = () if short else _dims(call, 1)
         keep = call.flag(2, False) if out_operand(call, 2) is None else False

@@ -1,0 +1,140 @@
+"""The call of each op that is charged: what the trace recorded of it, completed by what it shows elsewhere.
+
+Traces leave out lists of indices, element types in lists of tensors and, in older files, numbers. Kernel names,
+the ops inside a call, its autograd node and the parameters that a capture knows tell some of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from torchroof.join.attribute import Attribution
+from torchroof.tensors import DType, OpCall, Operand, TensorSpec, dtype_named
+from torchroof.trace.dialects import kernel_dtype
+from torchroof.trace.table import NONE, Int32, TraceTable
+from torchroof.work.inside import completed, is_completed
+from torchroof.work.registry import Registry
+
+T = TypeVar("T")
+
+
+class Calls:
+    """Calls by the span that is charged. A call that its own record prices in full is not looked at further.
+
+    ``table`` has each distinct call once.
+    """
+
+    def __init__(self, trace: TraceTable, attribution: Attribution, registry: Registry) -> None:
+        self._trace, self._attribution, self._registry = trace, attribution, registry
+        kernels = attribution.kernels
+        self._kernel_dtype = by_call(kernels.op, kernels.name, [kernel_dtype(n) for n in trace.names])
+        self._parameters = _parameter_dtype(attribution)
+        self.table: list[OpCall] = []
+        self._place: dict[OpCall, int] = {}
+        self._settled: dict[tuple[int, int], int | None] = {}
+        self._nodes: dict[int, OpCall] | None = None
+
+    def find(self, op: int) -> int:
+        """The place in the table of a span's call. ``op`` is a position in the nest."""
+        span = self._attribution.nest.span[op]
+        name, signature = int(self._trace.host.name[span]), int(self._trace.host.signature[span])
+        key = name, signature
+        if key not in self._settled:
+            call = self._as_recorded(name, signature)
+            self._settled[key] = None if call is None else self._add(call)
+        place = self._settled[key]
+        return self._add(self._completed(op, self._trace.signatures[signature])) if place is None else place
+
+    def _add(self, call: OpCall) -> int:
+        place = self._place.setdefault(call, len(self.table))
+        if place == len(self.table):
+            self.table.append(call)
+        return place
+
+    def _as_recorded(self, name: int, signature: int) -> OpCall | None:
+        """The call where its record suffices or is all that there is; None where more is to be found."""
+        if signature == NONE:
+            return OpCall(self._trace.names[name], ())
+        call = self._trace.signatures[signature]
+        lacking = _lacks_dtype(call) or (is_completed(call.name) and self._registry.price(call).reason is not None)
+        return None if lacking else call
+
+    def _completed(self, op: int, call: OpCall) -> OpCall:
+        inner = tuple(self._inner(op))
+        if is_completed(call.name):
+            call = completed(call, inner, self._node(op))
+        if not _lacks_dtype(call):
+            return call
+        dtype = self._kernel_dtype.get(op) or _first_dtype(inner)
+        if dtype is None and self._registry.family(call.name) == "optimizer":
+            dtype = self._parameters
+        return with_dtype(call, dtype)
+
+    def _inner(self, op: int) -> Iterator[OpCall]:
+        """The calls inside a call that claims them, in order."""
+        nest, host = self._attribution.nest, self._trace.host
+        for i in range(op + 1, len(nest)):
+            if nest.claim[i] != nest.claim[op] or nest.claim[i] == NONE:
+                return
+            signature = int(host.signature[nest.span[i]])
+            if signature != NONE:
+                yield self._trace.signatures[signature]
+
+    def _node(self, op: int) -> OpCall | None:
+        """The autograd node that a call made, if it ran in the file: its operand is the result's gradient."""
+        if self._nodes is None:
+            nest, forward = self._attribution.nest, self._attribution.links.forward
+            signature = self._trace.host.signature[nest.span]
+            known = np.flatnonzero((forward != NONE) & (signature != NONE))
+            pairs = zip(forward[known].tolist(), signature[known].tolist(), strict=True)
+            self._nodes = {f: self._trace.signatures[s] for f, s in pairs}
+        return self._nodes.get(op)
+
+
+def by_call(op: Int32, name: Int32, answers: list[T | None]) -> dict[int, T]:
+    """What any kernel of a call tells by its name; the first kernel that tells something is believed."""
+    telling = np.array([a is not None for a in answers], dtype=bool)
+    found: dict[int, T] = {}
+    if not telling.any():
+        return found
+    for k in np.flatnonzero(telling[name] & (op != NONE)).tolist():
+        answer = answers[int(name[k])]
+        if answer is not None:
+            found.setdefault(int(op[k]), answer)
+    return found
+
+
+def _parameter_dtype(attribution: Attribution) -> DType | None:
+    """The one element type of all parameters, where the capture knows them and they agree."""
+    facts = attribution.facts
+    types = {t.dtype for layer in facts.layers for t in layer.parameters} if facts else set()
+    return dtype_named(types.pop()) if len(types) == 1 else None
+
+
+def _lacks_dtype(call: OpCall) -> bool:
+    return any(t.dtype is None for t in call.tensors())
+
+
+def _first_dtype(calls: tuple[OpCall, ...]) -> DType | None:
+    """The element type of the first tensor with one, such as of the plain ops of a foreach op on a CPU."""
+    tensors = (tensor for call in calls for tensor in call.tensors() if tensor.dtype is not None and tensor.shape)
+    return next((tensor.dtype for tensor in tensors), None)
+
+
+def with_dtype(call: OpCall, dtype: DType | None) -> OpCall:
+    """The call with an element type for the tensors that have none."""
+    if dtype is None:
+        return call
+
+    def fill(operand: Operand) -> Operand:
+        if isinstance(operand, TensorSpec):
+            return operand if operand.dtype else replace(operand, dtype=dtype)
+        if isinstance(operand, tuple):
+            return tuple(fill(v) if isinstance(v, TensorSpec) else v for v in operand)  # type: ignore[return-value]
+        return operand
+
+    return replace(call, operands=tuple(fill(o) for o in call.operands))
