@@ -186,7 +186,7 @@ def _parts(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple[P
 def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Part:
     first, line = rows[0], line_of("", rows)
     device = devices.get(first.device)
-    model = registry.models.get(first.op) if first.op else None
+    model = registry.model(first.op) if first.op else None
     judging = dict.fromkeys(
         devices[row.device].ceilings[row.ceiling] for row in rows if row.ceiling is not None and row.device in devices
     )

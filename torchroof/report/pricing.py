@@ -18,7 +18,7 @@ from torchroof.tensors import OpCall
 from torchroof.trace.dialects import matrix_precision
 from torchroof.trace.table import NONE, Int32, TraceTable
 from torchroof.work.algebra import Work
-from torchroof.work.registry import MATRIX_FAMILIES, Registry, precision_of
+from torchroof.work.registry import MATRIX_FAMILIES, Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class _Pricer:
         priced = self._registry.price(call)
         if cut:
             priced = replace(priced, work=Work.zero(), reason=None)
-        precision = precision_of(call)
+        precision = self._registry.precision(call)
         if matrix and precision == "float32" and priced.family in MATRIX_FAMILIES:
             precision = matrix
         placement = place(priced.work, priced.family, precision, self._roofs.get(device))

@@ -48,6 +48,8 @@ def place(work: Work, family: str | None, precision: str | None, roof: Roof | No
     """The placement of one call's work. Work without FLOPs is a normal point, judged by bandwidth."""
     if roof is None:
         return Placement(reason="no roof is known for the device")
+    if family == "communication":
+        return Placement(reason="a collective waits for other devices: no roof of its own judges it")
     moved, flops = work.bytes_moved, work.flops
     bandwidth = roof.bandwidth(moved)
     compute = roof.compute(precision, pipe_of(family)) if precision else None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from torchroof.tensors import OpCall
 from torchroof.trace import dialects
+from torchroof.trace.dialects import COLLECTIVE_PREFIX
 from torchroof.trace.events import ABSENT, NO_ARGS, Args, Event
 from torchroof.trace.interning import KINDS, Categories, Keys, Names, Threads
 from torchroof.trace.operands import Lists, op_call
@@ -243,8 +244,8 @@ class Columns:
         column["external_id"].add(external_id)
 
     def _signature(self, code: int, event: Event, args: Args) -> int:
-        """The number of an op's operands; each distinct text is parsed once."""
-        if code % KINDS != HostKind.OP:
+        """The number of an op's (or a collective's) operands; each distinct text is parsed once."""
+        if code % KINDS != HostKind.OP and not event.name.startswith(COLLECTIVE_PREFIX):
             return NONE
         dims = args.old_dims if args.dims is ABSENT else args.dims
         lists: Lists = (bytes(dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))

@@ -117,13 +117,15 @@ FLOW_NAMES = frozenset({"fwdbwd", "forward_backward"})
 """Arrows from a forward op to its backward node; older files tell them by name only."""
 
 MODULE_PREFIX = "nn.Module: "
+COLLECTIVE_PREFIX = "nccl:"
+"""Ranges around collectives; they have the tensors that were given."""
 
 REGION_PREFIXES = (
     STEP_PREFIX,
     "Optimizer.",
     "enumerate(DataLoader)#",
     "## ",
-    "nccl:",
+    COLLECTIVE_PREFIX,
     "DistributedDataParallel.",
     "Torch-Compiled Region",
     "TorchDynamo ",

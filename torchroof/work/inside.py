@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from torchroof.tensors import OpCall, Operand, TensorSpec
+from torchroof.tensors import DTYPES, OpCall, Operand, TensorSpec
 from torchroof.work.models.operands import operand
 from torchroof.work.promotion import BOOL, INT64
 
@@ -168,6 +168,30 @@ def _found(call: OpCall, inner: Inner, node: OpCall | None) -> OpCall:
     return call
 
 
+def _communicated(call: OpCall, inner: Inner, node: OpCall | None) -> OpCall:
+    """Collectives on lists: the library's record of the call, inside it, has the tensors and the kind."""
+    told = [each for each in inner if each.tensors() and each.name.startswith(("nccl:", "record_param_comms"))]
+    if not told:
+        return call
+    own = told[-1]
+    return replace(call, operands=(own.tensors(), own.name.removeprefix("nccl:")))
+
+
+def _linear(call: OpCall, inner: Inner, node: OpCall | None) -> OpCall:
+    """``quantized::linear…``: the result, which is made with the rows of the input and as many columns as
+    outputs; and from it the weight, a byte a number, two in the fp16 forms."""
+    x = call.optional_tensor(0)
+    for each in inner:
+        shape = _sizes(operand(each, 0)) or _sizes(operand(each, 1))
+        if each.name in _MADE and x is not None and shape and shape[:-1] == x.shape[:-1]:
+            width = DTYPES["float16" if "fp16" in call.name else "int8"]
+            weight = TensorSpec((shape[-1], x.shape[-1]), width)
+            return replace(call, operands=(x, TensorSpec(shape, x.dtype), weight))
+    return call
+
+
+_PACKED = ("", "_relu", "_dynamic", "_relu_dynamic", "_dynamic_fp16", "_relu_dynamic_fp16", "_leaky_relu", "_tanh")
+_MADE = ("aten::_empty_affine_quantized", "aten::empty", "aten::new_empty")
 _RULES: dict[str, Rule] = {
     "aten::index": _indexed,
     "aten::index_put_": _index_put,
@@ -176,5 +200,10 @@ _RULES: dict[str, Rule] = {
     "aten::cat": _joined,
     "aten::stack": _joined,
     "aten::nonzero": _found,
+    "record_param_comms": _communicated,
+    **dict.fromkeys(
+        (f"c10d::{op}_" for op in ("allreduce", "allreduce_coalesced", "reduce", "broadcast")), _communicated
+    ),
+    **dict.fromkeys((f"quantized::linear{op}" for op in _PACKED), _linear),
     **dict.fromkeys((f"aten::{op}" for op in ("sum", "nansum", "mean", "prod", "amax", "amin")), _reduced),
 }

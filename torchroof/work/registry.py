@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from torchroof.errors import RegistrationError
 from torchroof.tensors import OpCall, Role, Unknown
@@ -25,10 +26,13 @@ class Model:
     """
 
     op: str
+    """The op's full name, or a prefix and ``*``."""
     family: str
     formula: Formula
     words: str
     source: str = "derived from the op's definition"
+    precise: tuple[int, ...] = ()
+    """Operands whose element types are what it computes in; none means all of them."""
 
 
 MATRIX_FAMILIES = frozenset({"matmul", "convolution", "attention", "recurrent"})
@@ -46,7 +50,10 @@ class Priced:
 
 @dataclass(frozen=True)
 class Registry:
-    """Work models by the op's full name, and the names that only pass work on or do none."""
+    """Work models by the op's full name, and the names that only pass work on or do none.
+
+    A model of the name ``prefix*`` is for every op of that prefix that is listed nowhere.
+    """
 
     models: Mapping[str, Model] = field(default_factory=dict)
     falls_through: frozenset[str] = frozenset()
@@ -54,21 +61,34 @@ class Registry:
 
     def role(self, op: str) -> Role:
         """What an op is to the accounting."""
-        if op in self.models:
-            return Role.MODELLED
         if op in self.falls_through:
             return Role.FALLS_THROUGH
         if op in self.free:
             return Role.FREE
-        return Role.UNMODELLED
+        return Role.UNMODELLED if self.model(op) is None else Role.MODELLED
+
+    def model(self, op: str) -> Model | None:
+        """The model of an op; None where it has none."""
+        return self.models.get(op) or next((m for prefix, m in self._prefixes if op.startswith(prefix)), None)
+
+    @cached_property
+    def _prefixes(self) -> tuple[tuple[str, Model], ...]:
+        """Models of whole groups of names, the longest prefix first."""
+        groups = ((name[:-1], model) for name, model in self.models.items() if name.endswith("*"))
+        return tuple(sorted(groups, key=lambda pair: -len(pair[0])))
 
     def family(self, op: str) -> str | None:
-        model = self.models.get(op)
+        model = self.model(op)
         return model.family if model else None
+
+    def precision(self, call: OpCall) -> str | None:
+        """The precision that a call computes in, by the operands that decide it."""
+        model = self.model(call.name)
+        return precision_of(call, model.precise if model else ())
 
     def price(self, call: OpCall) -> Priced:
         """The work of one call; unknown, with the reason, where the formula lacks an operand."""
-        model = self.models.get(call.name)
+        model = self.model(call.name)
         if model is None:
             return Priced(Work.unknown(), None, f"no work model for {call.name}")
         try:
@@ -103,13 +123,14 @@ class Registry:
 _RANK = ("float64", "float32", "bfloat16", "float16")
 
 
-def precision_of(call: OpCall) -> str | None:
-    """The precision that a call computes in, by its operands: torch's name of an element type.
+def precision_of(call: OpCall, at: Sequence[int] = ()) -> str | None:
+    """The precision that a call computes in, by its operands (or those at some places): torch's name of a type.
 
     The widest floating type among the tensors with dimensions (all tensors where none has any); without a
     floating type, that of the first tensor. None where no element type is known.
     """
-    tensors = [t for t in call.tensors() if t.dtype is not None and t.dtype.kind != "opaque"]
+    chosen = call.tensors() if not at else (t for i in at if (t := call.optional_tensor(i)) is not None)
+    tensors = [t for t in chosen if t.dtype is not None and t.dtype.kind != "opaque"]
     types = [t.dtype.name for t in tensors if t.shape and t.dtype] or [t.dtype.name for t in tensors if t.dtype]
     for name in _RANK:
         if name in types:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from torchroof.work.models import (
     attention,
+    communication,
     convolution,
+    counting,
     data_dependent,
     distance,
     embedding,
     fourier,
+    fused,
     losses,
     matmul,
     movement,
@@ -17,6 +20,7 @@ from torchroof.work.models import (
     optimizer,
     pointwise,
     pooling,
+    quantized,
     recurrent,
     reduction,
     sampling,
@@ -27,6 +31,7 @@ from torchroof.work.registry import Registry
 
 _TABLES = (
     matmul,
+    quantized,
     convolution,
     attention,
     recurrent,
@@ -37,6 +42,7 @@ _TABLES = (
     distance,
     pointwise,
     reduction,
+    counting,
     softmax,
     losses,
     movement,
@@ -44,6 +50,8 @@ _TABLES = (
     data_dependent,
     fourier,
     optimizer,
+    fused,
+    communication,
 )
 
 STANDARD: Registry = Registry().extended(

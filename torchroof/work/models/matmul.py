@@ -7,7 +7,7 @@ from math import prod
 
 from torchroof.tensors import DTYPES, OpCall, TensorSpec
 from torchroof.work.algebra import Work
-from torchroof.work.models.operands import agree, known_zero, operand, shaped
+from torchroof.work.models.operands import agree, known_zero, operand, optional_list, shaped
 from torchroof.work.promotion import dtype_operand
 from torchroof.work.registry import Formula, Model
 
@@ -109,7 +109,15 @@ def _scaled_mm(call: OpCall) -> Work:
     return Work.of(flops, [a, b, *extra], [result.dense(dtype=dtype_operand(call, 6, a.dtype))])
 
 
-def _grouped(offsets: int, out_type: int, others: tuple[int, ...]) -> Formula:
+def _scaled_mm_lists(call: OpCall) -> Work:
+    a, b, flops, result = _product(call, 0, 1, batched=False)
+    scales = (*optional_list(call, 2), *optional_list(call, 5))
+    return Work.of(
+        flops, [a, b, *scales, call.optional_tensor(8)], [result.dense(dtype=dtype_operand(call, 9, a.dtype))]
+    )
+
+
+def _grouped(offsets: int, out_type: int, others: tuple[int, ...], lists: tuple[int, ...] = ()) -> Formula:
     """Products of groups that lie side by side in one matrix; where one ends is data on the device."""
 
     def work(call: OpCall) -> Work:
@@ -129,7 +137,8 @@ def _grouped(offsets: int, out_type: int, others: tuple[int, ...]) -> Formula:
         groups = a.shape[0] if ranks == (3, 3) else 1
         flops = multiply_adds(groups * rows * columns * a.shape[-1] * packed(a), a)
         result = a.dense(shape, dtype_operand(call, out_type, a.dtype))
-        return Work.of(flops, [a, b, ends, *map(call.optional_tensor, others)], [result])
+        more = (tensor for index in lists for tensor in optional_list(call, index))
+        return Work.of(flops, [a, b, ends, *map(call.optional_tensor, others), *more], [result])
 
     return work
 
@@ -162,8 +171,8 @@ def _linear_backward_weights(call: OpCall) -> Work:
 _ADDS = " It reads self too, unless beta is 0; alpha and beta count no FLOPs."
 
 
-def _model(op: str, formula: Callable[[OpCall], Work], words: str) -> Model:
-    return Model(f"aten::{op}", "matmul", formula, words)
+def _model(op: str, formula: Callable[[OpCall], Work], words: str, precise: tuple[int, ...] = ()) -> Model:
+    return Model(f"aten::{op}", "matmul", formula, words, precise=precise)
 
 
 MODELS: tuple[Model, ...] = (
@@ -195,7 +204,9 @@ MODELS: tuple[Model, ...] = (
         _scaled_mm,
         "2·m·n·k FLOPs, scaling counts none, a float4 pair is two of k; reads both matrices, their scales, "
         "and bias and result scale where given; writes m×n of the output type.",
+        (0, 1),
     ),
+    _model("_scaled_mm_v2", _scaled_mm_lists, "As _scaled_mm, with lists of scales.", (0, 1)),
     _model(
         "_grouped_mm",
         _grouped(2, 4, (3,)),
@@ -206,6 +217,13 @@ MODELS: tuple[Model, ...] = (
         "_scaled_grouped_mm",
         _grouped(4, 7, (2, 3, 5, 6)),
         "As _grouped_mm; reads the scales too; writes the output type.",
+        (0, 1),
+    ),
+    _model(
+        "_scaled_grouped_mm_v2",
+        _grouped(8, 10, (9,), (2, 5)),
+        "As _grouped_mm; reads the scales too; writes the output type.",
+        (0, 1),
     ),
     _model("mkldnn_linear", _linear, "2·rows·n·k FLOPs; reads input, weight and bias, writes rows×n."),
     _model(

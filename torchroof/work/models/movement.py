@@ -180,6 +180,7 @@ def _each(names: str, formula: Formula, words: str) -> tuple[Model, ...]:
     return tuple(_model(name, formula, words) for name in names.split())
 
 
+_PUT = "writes values to self; where they add up, one addition per value, and self is read; reads values and indices"
 _FULL = "0 FLOPs; reads self, writes a result of its size"
 MODELS: tuple[Model, ...] = (
     *_each("copy_", _copy_into, "0 FLOPs; reads the source, writes self, each in its own type"),
@@ -190,7 +191,7 @@ MODELS: tuple[Model, ...] = (
     *_each("fill_ zero_", _fill, "0 FLOPs; writes self"),
     *_each("cat _cat stack", _joined, "0 FLOPs; reads every tensor, writes them joined"),
     *_each("index", _index, "0 FLOPs; reads indices and as much of self as is taken, writes that"),
-    *_each("index_put_ _index_put_impl_", _index_put, "writes the values to self; where they accumulate one addition per value, and self is read; reads values and indices"),
+    *_each("index_put_ _index_put_impl_", _index_put, _PUT),
     *_each("gather", _gather, "0 FLOPs; reads indices and one element for each, writes them"),
     *_each("scatter_", _scatter(adds=False, in_place=True), "0 FLOPs; writes one element per index"),
     *_each("scatter", _scatter(adds=False, in_place=False), "0 FLOPs; reads self, writes a changed copy"),

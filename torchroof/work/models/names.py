@@ -60,17 +60,22 @@ _ARITHMETIC = _aten("""
     special_logsumexp greater greater_ greater_equal less less_ less_equal not_equal
     __and__ __or__ __xor__ __iand__ __ior__ __ixor__
     isclose allclose is_nonzero item
-    cov corrcoef diff gradient msort quantile nanquantile nanmean logdet
+    cov corrcoef diff gradient msort quantile nanquantile nanmean
     ldexp ldexp_
 """)
+_TRANSFORMS = _aten("""
+    fft_fft fft_fft2 fft_fftn fft_ifft fft_ifft2 fft_ifftn fft_rfft fft_rfft2 fft_rfftn fft_irfft fft_irfft2
+    fft_irfftn fft_hfft fft_hfft2 fft_hfftn fft_ihfft fft_ihfft2 fft_ihfftn fft_fftshift fft_ifftshift stft istft
+""")
 _INSIDE = _aten("""
+    linear_backward mkldnn_linear_backward embedding_renorm norm_except_dim frobenius_norm dist det logdet slogdet
     _transformer_encoder_layer_fwd _native_multi_head_attention
     _convolution_mode _convolution_double_backward _embedding_bag_backward
     infinitely_differentiable_gelu_backward _batch_norm_impl_index_backward
     _thnn_differentiable_lstm_cell_backward _thnn_differentiable_gru_cell_backward
     _thnn_fused_lstm_cell_backward _weight_norm_differentiable_backward
 """)
-FALLS_THROUGH: frozenset[str] = _LAYERS | _PRODUCTS | _LOSSES | _COPIES | _MAKERS | _ARITHMETIC | _INSIDE
+FALLS_THROUGH: frozenset[str] = _LAYERS | _PRODUCTS | _LOSSES | _COPIES | _MAKERS | _ARITHMETIC | _TRANSFORMS | _INSIDE
 
 _VIEWS = _aten("""
     view as_strided as_strided_ t t_ transpose transpose_ permute numpy_T matrix_H mT mH adjoint
@@ -97,5 +102,6 @@ _QUESTIONS = _aten("""
     _use_cudnn_ctc_loss _use_cudnn_rnn_flatten_weight cudnn_is_acceptable _fused_sdp_choice
     _backward dense_dim sparse_dim is_coalesced
 """)
-FREE: frozenset[str] = _VIEWS | _ALLOCATIONS | _QUESTIONS | frozenset({"detach", "detach_"})
-"""Views, allocations and questions. ``detach`` without a prefix is how autograd records its own."""
+_WAITING = frozenset({"_c10d_functional::wait_tensor", "c10d::barrier", "c10d::monitored_barrier_"})
+FREE: frozenset[str] = _VIEWS | _ALLOCATIONS | _QUESTIONS | _WAITING | frozenset({"detach", "detach_"})
+"""Views, allocations, questions and waiting for others. ``detach`` without a prefix is how autograd records its own."""

@@ -32,7 +32,8 @@ def _value(call: OpCall, source: TensorSpec, at: int) -> DType | None:
 def _summed(call: OpCall, source: TensorSpec, at: int) -> DType | None:
     """Sums and products of integers are int64."""
     own = source.dtype
-    return dtype_operand(call, at, INT64 if own is not None and own.kind in ("int", "bool") else own)
+    kept = INT64 if own is not None and own.kind in ("int", "bool") else own
+    return dtype_operand(call, at, kept) if at >= 0 else kept
 
 
 def _real(call: OpCall, source: TensorSpec, at: int) -> DType | None:
@@ -67,6 +68,15 @@ def _told(call: OpCall) -> TensorSpec | None:
     return out.dense() if out is not None and out.numel else None
 
 
+def _along_some(flops: int, source: TensorSpec, dtype: DType | None, results: int) -> Work:
+    """A reduction along axes that were not recorded: of its result one element at least, and at most all places
+    along the shortest axis that has more than one."""
+    shortest = min((n for n in source.shape if n > 1), default=1)
+    longest = TensorSpec((source.numel // shortest,), dtype)
+    one = TensorSpec((min(1, source.numel),), dtype)
+    return Work.of(flops * source.numel, (source,), (one,) * results, streamed=(source, *(longest,) * results))
+
+
 def _reduction(flops: int, typed: Typed, *, results: int = 1, dims_at: int = 1, keep_at: int = 2) -> Formula:
     """A reduction whose short overload (no dims) has ``dims_at`` operands and perhaps a dtype after them.
 
@@ -77,6 +87,8 @@ def _reduction(flops: int, typed: Typed, *, results: int = 1, dims_at: int = 1, 
         source, told = call.tensor(0), _told(call)
         if told is not None:
             return Work.of(flops * source.numel, (source,), (told,) * results)
+        if not call.scalars_known and len(call.operands) > dims_at:
+            return _along_some(flops, source, typed(call, source, -1), results)
         full = len(call.operands) <= keep_at
         shape = () if full else reduced(source.shape, _dims(call, dims_at), call.flag(keep_at, False))
         dtype = typed(call, source, dims_at if full else keep_at + 1)
