@@ -157,7 +157,9 @@ class ModuleScopes:
         return owners
 
     def unseen_calls(self) -> int:
-        """Forward calls on threads that the profiler does not record (it follows the one that started it)."""
+        """Forward calls on threads that the profiler does not record: where torch cannot, all but its own."""
+        if "profile_all_threads" in self._api.options:
+            return 0
         others = (t for t in self._threads if t.native_id != self.thread)
         return sum(len(t.layer) - len(t.recompute) for t in others)
 

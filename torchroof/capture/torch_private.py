@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -48,6 +49,8 @@ class PrivateApi:
     event_blocks: Callable[[], int] | None
     """How many blocks of EVENTS_PER_BLOCK events torch has recorded since the process began, rounded up per
     thread; None where the build does not show it."""
+    options: Mapping[str, bool]
+    """What torch's profiler is made with, of the options that it knows."""
     missing: tuple[str, ...]
     """A sentence for each thing that is not there."""
 
@@ -71,8 +74,11 @@ def private_api() -> PrivateApi:
     blocks = _event_blocks()
     if blocks is None:
         missing.append("this build of torch does not show how many events it has recorded; the event limit is off")
+    options = _profiler_options()
+    if "profile_all_threads" not in options:
+        missing.append("this torch records only the thread that profiles, and backward's own; others' work is missing")
     tracing = getattr(torch._C, "_get_tracing_state", None) or torch.jit.is_tracing
-    return PrivateApi(scope, sequence, task, _is_compiling(), tracing, blocks, tuple(missing))
+    return PrivateApi(scope, sequence, task, _is_compiling(), tracing, blocks, options, tuple(missing))
 
 
 def _absent() -> int:
@@ -83,6 +89,17 @@ def _is_compiling() -> Callable[[], bool]:
     compiler = getattr(torch, "compiler", None)
     found: Callable[[], bool] | None = getattr(compiler, "is_compiling", None)
     return found or (lambda: False)
+
+
+def _profiler_options() -> dict[str, bool]:
+    config = getattr(getattr(torch._C, "_profiler", None), "_ExperimentalConfig", None)
+    found: dict[str, bool] = {}
+    for option in ("trace_only", "profile_all_threads"):
+        with suppress(TypeError):
+            if config is not None:
+                config(**{option: True})
+                found[option] = True
+    return found
 
 
 def _event_blocks() -> Callable[[], int] | None:
@@ -119,16 +136,13 @@ def activities() -> list[Any]:
 
 
 def new_profiler(record_shapes: bool) -> Any:
-    """A stopped profiler; its Python event objects are left out where torch can (we read the exported file)."""
-    config = getattr(getattr(torch._C, "_profiler", None), "_ExperimentalConfig", None)
-    experimental = None
-    if config is not None:
-        try:
-            experimental = config(trace_only=True)
-        except TypeError:
-            experimental = None
+    """A stopped profiler of all threads; its Python event objects are left out where torch can (we read the
+    exported file)."""
+    options = private_api().options
     return torch.profiler.profile(
-        activities=activities(), record_shapes=record_shapes, experimental_config=experimental
+        activities=activities(),
+        record_shapes=record_shapes,
+        experimental_config=torch._C._profiler._ExperimentalConfig(**options) if options else None,
     )
 
 
