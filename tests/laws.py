@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchroof.report.lenses import BY, lines
+import pytest
+
+from torchroof.report.lenses import BY, OUTSIDE_STEPS, Lines, lines
 from torchroof.report.model import CAUSES, ReportData
+from torchroof.report.summary import headline
 
 ADDITIVE = ("kernels", "kernel_ns", "busy_ns", "host_ns")
 
@@ -28,8 +31,9 @@ def _check_kernels(data: ReportData) -> None:
     totals, rows, rest = data.totals, data.rows, data.unattributed
     assert sum(r.kernel_ns for r in rows) + sum(u.kernel_ns for u in rest) == totals.kernel_ns
     assert sum(r.kernels for r in rows) + sum(u.kernels for u in rest) == totals.kernels
-    assert sum(k.kernel_ns for k in data.kernels) == totals.kernel_ns
-    assert sum(k.kernels for k in data.kernels) == totals.kernels
+    counted = [u for u in rest if u.reason != OUTSIDE_STEPS]
+    assert sum(k.kernel_ns for k in data.kernels) == sum(x.kernel_ns for x in (*rows, *counted))
+    assert sum(k.kernels for k in data.kernels) == sum(x.kernels for x in (*rows, *counted))
     host = sum(r.host_ns for r in rows) + sum(u.host_ns for u in rest) + totals.host_unowned_ns
     assert host == totals.causes["host"]
     busy = sum(r.busy_ns for r in rows) + sum(u.busy_ns for u in rest) + totals.causes["copy"]
@@ -61,16 +65,50 @@ def _check_lenses(data: ReportData) -> None:
         assert whole.total.kernel_ns + apart == data.totals.kernel_ns
         assert sum(line.kernel_ns for line in whole.lines) + apart == data.totals.kernel_ns
         shown = [*top.lines, *([top.rest] if top.rest else [])]
-        for name in ADDITIVE if by != "kernel" else ADDITIVE[:2]:
+        for name in (*ADDITIVE, "headroom_least_ns", "headroom_most_ns") if by != "kernel" else ADDITIVE[:2]:
             assert sum(getattr(line, name) for line in shown) == getattr(top.total, name)
             assert getattr(top.total, name) == getattr(whole.total, name)
         for name in ("flops", "bytes", "floor_ns", "headroom_ns"):
             known = [getattr(line, name) for line in shown if getattr(line, name) is not None]
             assert (sum(known) if known else None) == getattr(whole.total, name)
+        _check_headroom(data, whole)
         if by != "kernel":
+            assert sum(line.host_ns for line in (*whole.lines, *whole.apart)) == data.totals.causes["host"]
             assert whole.total.flops == data.totals.flops
             assert whole.total.floor_ns == data.totals.floor_ns
     _check_reading(data)
+    _check_page(data)
+
+
+def _check_headroom(data: ReportData, whole: Lines) -> None:
+    """What could be won lies between two sums, and the flagged lines hold half of the lower one if they can."""
+    for line in (*whole.lines, whole.total):
+        assert (line.headroom_ns or 0) <= line.headroom_least_ns <= line.headroom_most_ns
+        assert line.headroom_most_ns <= line.busy_ns + line.host_ns
+    rows = [r for r in data.rows if r.headroom_ns is None]
+    if whole.by != "kernel":
+        waiting = sum(x.host_ns for x in (*rows, *(u for u in data.unattributed if u.reason != OUTSIDE_STEPS)))
+        assert whole.total.headroom_least_ns == (whole.total.headroom_ns or 0) + waiting
+    flags = [line for line in whole.lines if line.flagged]
+    others = [line.headroom_least_ns for line in whole.lines if not line.flagged]
+    assert all(line.why for line in flags)
+    if whole.by not in ("layer", "op") or whole.total.headroom_ns is None:
+        assert not flags
+    elif 2 * sum(line.headroom_least_ns for line in flags) < whole.total.headroom_least_ns:
+        assert 100 * max(others) < 3 * whole.step_ns
+
+
+def _check_page(data: ReportData) -> None:
+    """What the head of the page says of the whole agrees with what its foot says."""
+    head = headline(data)
+    if head.with_bytes is None:
+        return
+    total = lines(data).total
+    assert head.with_bytes + head.without_work == pytest.approx(1)
+    assert head.without_work_ns * lines(data).steps == pytest.approx(total.kernel_ns - total.bytes_known_ns)
+    assert sum(part.ns for part in head.left_over) == pytest.approx(head.without_work_ns)
+    flagged = {line.path for line in lines(data).lines if line.flagged and line.path is not None}
+    assert {layer.path for layer in data.layers if layer.flagged} == flagged & {layer.path for layer in data.layers}
 
 
 READINGS: tuple[dict[str, Any], ...] = (
@@ -90,7 +128,7 @@ def _check_reading(data: ReportData) -> None:
     for options in READINGS:
         read = lines(data, **options)
         shown = [*read.lines, *([read.rest] if read.rest else [])]
-        for name in ADDITIVE:
+        for name in (*ADDITIVE, "headroom_least_ns", "headroom_most_ns"):
             assert sum(getattr(line, name) for line in shown) == getattr(whole, name), options
         for name in ("flops", "bytes", "floor_ns", "headroom_ns"):
             known = [getattr(line, name) for line in shown if getattr(line, name) is not None]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 _LARGE = ("", "k", "M", "G", "T", "P", "E")
 _NS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+LEAST = 1e-9
+"""A fraction that is written as less than the least that is told."""
 UNKNOWN = "?"
 """How an unknown figure is written; never as 0."""
 
@@ -41,6 +43,14 @@ def duration(ns: float | None, significant: int = 3) -> str:
         if abs(ns) >= 0.9995 * scale:
             return f"{digits(ns / scale, significant)} {unit}"
     return f"{digits(ns, significant)} ns" if ns else "0 ns"
+
+
+def span(shortest_ns: float, longest_ns: float, significant: int = 3) -> tuple[str, str]:
+    """Two durations in the unit of the longer, named once: ``0.53`` and ``3.33 s``."""
+    longest = duration(longest_ns, significant)
+    unit = longest.rpartition(" ")[2]
+    scale = next((scale for scale, name in _NS if name == unit), 1.0)
+    return digits(shortest_ns / scale, significant), longest
 
 
 def milliseconds(ns: float | None) -> str:

@@ -51,14 +51,15 @@ def test_equal_layers_fold_in_the_table_but_not_in_csv(trace: Path, capsys: pyte
     table = told(capsys, trace)
     assert "Model_0.Block_[0–2].Linear_[0–2] ×3" in table and "Model_0.Block_3.Linear_3" in table
     assert "×" not in told(capsys, trace, "--no-fold")
-    assert len(labels(told(capsys, trace, "--format", "csv"))) == 4
+    # The layers, and the host's time before the first kernel or after the last.
+    assert len(labels(told(capsys, trace, "--format", "csv"))) == 4 + 1
 
 
 def test_depth_and_filter(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Model_0.Block_[0–2] ×3" in told(capsys, trace, "--depth", "2")
-    assert labels(told(capsys, trace, "--depth", "1", "--format", "csv")) == ["Model_0"]
+    assert labels(told(capsys, trace, "--depth", "1", "--format", "csv")) == ["Model_0", "(host, no owner)"]
     filtered = told(capsys, trace, "--filter", "Block_[12]", "--format", "csv")
-    assert labels(filtered)[-1] == "(2 more)" and len(labels(filtered)) == 3
+    assert labels(filtered)[-1] == "(3 more)" and len(labels(filtered)) == 3
 
 
 def test_explain(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

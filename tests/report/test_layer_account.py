@@ -58,7 +58,7 @@ def test_a_layer_has_all_its_rows_tell() -> None:
     assert forward.formula is not None and forward.formula.startswith("2·m·n·k")
     assert [c.kind for c in forward.ceilings] == ["compute"]
     # 4000 ÷ 120 = 33.3 FLOPs per byte; 1e12 ÷ 1e11 = 10.
-    assert forward.verdict == "far under its compute roof (50 %)"
+    assert forward.verdict == "under its compute roof (50%)"
     assert forward.because == "33.3 FLOPs per byte, and the ridge point of float32 matrix over dram is 10"
     # Own and total are the same for a layer without children: 4000 + 9000 + 700.
     assert account.own.kernel_ns == account.total.kernel_ns == 13_700
@@ -176,7 +176,7 @@ def test_a_side_that_its_sums_belie_is_explained_call_by_call() -> None:
 
 def test_why_names_the_op_that_could_win_most() -> None:
     # Backward mm could win 5000 ns, forward mm 2000, sum 350.
-    assert explain(paper(), FC1).why == "far under its compute roof (50 %) in mm, backward"
+    assert explain(paper(), FC1).why == "under its compute roof (50%) in mm, backward"
 
 
 def test_json_has_every_figure() -> None:

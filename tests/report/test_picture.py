@@ -13,7 +13,7 @@ from picture_maker import DRAM, FLOAT16, FLOAT32, MS, ROWS, drawn, report, row
 
 from torchroof.errors import OptionError
 from torchroof.report.lenses import lines
-from torchroof.report.model import Device, Layer
+from torchroof.report.model import Device
 from torchroof.report.picture import RANKED, Picture, Point, picture
 from torchroof.report.placing import Box, choose
 
@@ -122,8 +122,10 @@ def test_ceilings_that_coincide_are_one_line() -> None:
 
 
 def test_flagged_points_come_first_then_those_with_most_to_win() -> None:
-    layers = (Layer(path="net.norm", type="LayerNorm", flagged=True, why="memory"),)
-    found = drawn(*ROWS, layers=layers)
+    data = report(*ROWS)
+    table = lines(data)
+    flags = [msgspec.structs.replace(line, flagged=line.label == "net.norm") for line in table.lines]
+    found = picture(data, msgspec.structs.replace(table, lines=tuple(flags)))
     assert [p.label for p in found.ranked] == ["net.norm", "net.fc1", "net.copy", "net.odd"]
     many = drawn(*(row(f"net.{i}", 10**9, 10**8, 1 + i, 0.5) for i in range(12)))
     assert [p.label for p in many.ranked] == [f"net.{i}" for i in range(11, 11 - RANKED, -1)]

@@ -102,7 +102,7 @@ def test_the_accounting_is_told_in_order() -> None:
         "ceiling float32 matrix 1 TFLOP/s, given; paper",
         "floor 450 µs",
         "took 900 µs 1 GFLOP/s",
-        "bound compute far under its compute roof (49 %): 7500 FLOPs per byte, and the ridge",
+        "bound compute under its compute roof (50%): 7500 FLOPs per byte, and the ridge",
         "kernel 900 µs 1 × gemm_forward",
         "layer by layer scope",
     ):

@@ -19,8 +19,9 @@ from torchroof.join.attribute import (
 from torchroof.join.columns import pick
 from torchroof.join.kernels import Kernels as JoinedKernels
 from torchroof.report.environment import describe_environment
-from torchroof.report.flags import flag_layers
+from torchroof.report.layers import list_layers
 from torchroof.report.ledger import Ledger, keep_ledger
+from torchroof.report.lenses import flag_layers
 from torchroof.report.model import Copy, Device, Kernel, Note, ReportData, Step, Unattributed
 from torchroof.report.pricing import Prices, price_calls
 from torchroof.report.roofs import Chosen, choose_roofs
@@ -56,19 +57,20 @@ def analyse(
     rows = build_rows(attribution, ledger, prices, share_optimizers(table, attribution), chosen)
     unattributed = _unattributed(attribution, ledger)
     totals = add_up(attribution, ledger, rows, prices, unattributed, chosen)
-    return ReportData(
+    unflagged = ReportData(
         environment=describe_environment(table, attribution.facts),
         devices=tuple(_device(c) for c in chosen.values()),
         steps=sum(attribution.steps.counted),
         per_step=_steps(attribution),
         totals=totals,
-        layers=flag_layers(attribution, rows.rows, totals.step_ns),
+        layers=list_layers(attribution),
         rows=rows.rows,
         kernels=_kernels(table, attribution, prices, rows),
         copies=_copies(table, attribution),
         unattributed=unattributed,
         notes=_notes(table, attribution, chosen),
     )
+    return flag_layers(unflagged)
 
 
 def _lost(table: TraceTable, attribution: Attribution) -> ReportData:
@@ -78,7 +80,7 @@ def _lost(table: TraceTable, attribution: Attribution) -> ReportData:
         steps=sum(attribution.steps.counted),
         per_step=_steps(attribution),
         totals=add_up(attribution, None, Rows((), np.zeros(0, dtype=np.int64)), None, (), {}),
-        layers=flag_layers(attribution, (), 0),
+        layers=list_layers(attribution),
         copies=_copies(table, attribution),
         notes=_notes(table, attribution, {}),
     )
@@ -121,9 +123,10 @@ def _unattributed(attribution: Attribution, ledger: Ledger) -> tuple[Unattribute
 
 
 def _kernels(table: TraceTable, attribution: Attribution, prices: Prices, rows: Rows) -> tuple[Kernel, ...]:
-    """Kernels by name and row, largest first; those in no row have neither layer nor phase nor op, but for
-    graph replays, which keep the layer and the op, or else the range, that was around the launch."""
+    """Kernels of the counted steps by name and row, largest first; those in no row have neither layer nor phase nor
+    op, but for graph replays, which keep the layer and the op, or else the range, that was around the launch."""
     kernels, nest = attribution.kernels, attribution.nest
+    here = kernels.reason != Reason.OUTSIDE_STEPS
     replay = kernels.reason == Reason.GRAPH_REPLAY
     labelled = (rows.of_kernel != NONE) | replay
     op_name = np.where(rows.of_kernel != NONE, prices.price, NONE)
@@ -139,7 +142,7 @@ def _kernels(table: TraceTable, attribution: Attribution, prices: Prices, rows: 
         axis=1,
     )
     sums: dict[tuple[str, str | None, str | None, str | None], list[int]] = {}
-    for (name, layer, phase, price), ns in zip(keys.tolist(), kernels.ns.tolist(), strict=True):
+    for (name, layer, phase, price), ns in zip(keys[here].tolist(), kernels.ns[here].tolist(), strict=True):
         key = (
             table.names[name],
             attribution.layers[layer].path if layer != NONE else None,

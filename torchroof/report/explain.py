@@ -120,7 +120,7 @@ def _account(
 ) -> Account:
     chosen = set(members)
     layers = [layer for layer in data.layers if layer.path in chosen]
-    part = msgspec.structs.replace(data, rows=tuple(within), unattributed=())
+    part = _of_rows(data, within)
     whole = lines(part)
     keys = {(row.path, row.phase, row.op) for row in own}
     return Account(
@@ -143,6 +143,12 @@ def _account(
         total=msgspec.structs.replace(whole.total, label="total"),
         children=_children(part, members) if members else None,
     )
+
+
+def _of_rows(data: ReportData, rows: Sequence[Row]) -> ReportData:
+    """A report of these rows alone."""
+    totals = msgspec.structs.replace(data.totals, host_unowned_ns=0)
+    return msgspec.structs.replace(data, rows=tuple(rows), unattributed=(), totals=totals)
 
 
 def _same(values: Iterable[T]) -> T | None:

@@ -1,61 +1,48 @@
-"""The layers of a report, and which of them are bottlenecks."""
+"""Which lines are bottlenecks, and why, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchroof.join.attribute import Attribution
-from torchroof.report.line import line_of
-from torchroof.report.model import Layer, Row, Tensor
+import msgspec
+
+from torchroof.report.line import Line, line_of
+from torchroof.report.model import Row
 from torchroof.roofline.verdict import flagged, words
-from torchroof.trace.metadata import TensorFact
+
+WAITS = "the device waits for the host before its kernels"
+"""Why a line without rows is flagged: nothing but waiting is known of it."""
 
 
-def flag_layers(attribution: Attribution, rows: tuple[Row, ...], step_ns: int) -> tuple[Layer, ...]:
-    """Every layer; flagged are those in the smallest set that holds half of all headroom, each 3 % of a step.
+def flag_lines(found: Sequence[Line], rows: Sequence[Sequence[Row]], step_ns: int) -> list[Line]:
+    """The lines with flags: those with the most headroom until they hold half of it, each 3 % of ``step_ns``.
 
-    What belongs to no layer takes part in the set by phase, but is no layer and so is not flagged.
+    ``rows`` are those of each line. Headroom is what could be won back at least. Without any floor nothing is
+    flagged: there is no headroom to speak of.
     """
-    by_owner: dict[tuple[str | None, str], list[Row]] = {}
-    for row in rows:
-        by_owner.setdefault((row.path, "" if row.path is not None else row.phase), []).append(row)
-    owners = list(by_owner)
-    headrooms = [sum(r.headroom_ns or 0 for r in by_owner[o]) for o in owners]
-    chosen = {owners[i][0] for i in flagged(headrooms, step_ns)} - {None}
-    layers = []
-    for name, calls in zip(attribution.layers, attribution.layer_calls, strict=True):
-        mine = by_owner.get((name.path, ""), [])
-        fact = name.fact
-        shapes = fact.shapes[0] if fact and fact.shapes else None
-        layers.append(
-            Layer(
-                path=name.path,
-                type=name.type,
-                aliases=fact.aliases if fact else (),
-                calls=calls,
-                inputs=_tensors(shapes.inputs) if shapes else (),
-                outputs=_tensors(shapes.outputs) if shapes else (),
-                parameters=_tensors(fact.parameters) if fact else (),
-                flagged=name.path in chosen,
-                why=why(mine) if name.path in chosen else None,
-            )
-        )
-    return tuple(layers)
+    judged = any(line.headroom_ns is not None for line in found)
+    chosen = flagged([line.headroom_least_ns for line in found], step_ns) if judged else set()
+    return [
+        msgspec.structs.replace(line, flagged=i in chosen, why=why(mine) if i in chosen else None)
+        for i, (line, mine) in enumerate(zip(found, rows, strict=True))
+    ]
 
 
 def why(rows: Sequence[Row]) -> str:
     """The verdict in words of the op that could win back most, and which op in which phase it is.
 
-    Rows of several layers are added up by op first. An op is named where the layer ran more than one.
+    Rows of several layers are added up by op first. An op and a phase are named where there is more than one.
     """
-    groups: dict[tuple[str, str | None, str | None], list[Row]] = {}
+    if not rows:
+        return WAITS
+    groups: dict[tuple[str, str | None], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.phase, row.op, row.precision), []).append(row)
+        groups.setdefault((row.phase, row.op), []).append(row)
     lines = {key: line_of("", same) for key, same in groups.items()}
-    (phase, op, _), worst = max(lines.items(), key=lambda item: item[1].headroom_ns or 0)
+    (phase, op), worst = max(lines.items(), key=lambda item: item[1].headroom_least_ns)
     said = words(worst.bound, worst.efficiency, host_ns=worst.host_ns, busy_ns=worst.busy_ns)
-    return said if op is None or len(groups) == 1 else f"{said} in {op.removeprefix('aten::')}, {phase}"
-
-
-def _tensors(facts: tuple[TensorFact, ...]) -> tuple[Tensor, ...]:
-    return tuple(Tensor(f.shape, f.dtype) for f in facts)
+    several_ops = len({name for _, name in groups}) > 1
+    several_phases = len({name for name, _ in groups}) > 1
+    where = [op.removeprefix("aten::")] if op is not None and several_ops else []
+    where += [phase] if several_phases else []
+    return f"{said} in {', '.join(where)}" if where else said

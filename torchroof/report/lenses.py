@@ -11,11 +11,10 @@ import msgspec
 
 from torchroof.errors import OptionError
 from torchroof.join.kernels import REASON_TEXTS, Reason
-from torchroof.report.flags import why
+from torchroof.report.flags import flag_lines
 from torchroof.report.fold import folds
 from torchroof.report.line import Line, Lines, line_of, sum_of
-from torchroof.report.model import Layer, ReportData, Row, Unattributed
-from torchroof.roofline.verdict import flagged
+from torchroof.report.model import Kernel, Layer, ReportData, Row, Unattributed
 
 __all__ = ["BY", "SORT", "Line", "Lines", "line_of", "lines"]
 
@@ -23,6 +22,8 @@ BY = ("layer", "op", "phase", "kernel")
 SORT = ("headroom", "time", "flops")
 
 OUTSIDE_STEPS = REASON_TEXTS[Reason.OUTSIDE_STEPS]
+UNOWNED_HOST = "(host, no owner)"
+"""Waiting that no kernel is charged with: before the first kernel of a recording, before copies, at the end."""
 
 
 def lines(
@@ -38,31 +39,26 @@ def lines(
     """The report as a table's lines. ``by`` is one of BY, ``sort`` one of SORT (largest first).
 
     ``fold`` makes one line of equal layers (see `torchroof.report.fold`). ``depth`` sums layers whose path
-    has more components into their ancestor of so many; 0 is the model. ``filter`` is a regular expression,
-    searched for with case in a line's label and in the path, class and op of its rows; lines without a
-    match are in the rest, with those that ``top`` leaves out. In a folded or summed table the flags are of
-    its lines: the fewest that hold half of all headroom, each at least 3 % of the step.
+    has more components into their ancestor of so many; 0 is the model. ``filter`` is a regular expression, searched
+    for with case, and chooses before anything is summed: layers by path, class and ops (or by the label or class
+    of the line that they are summed into), rows by path, class and op where lines are ops or phases, and kernels by
+    name, path and op. What does not match is in the rest, with what ``top`` leaves out.
 
+    Lines of layers and ops are flagged: those with the most headroom until they hold half of it, each 3 % of the step.
     Raises OptionError for a ``by`` or ``sort`` that is none, a ``top`` under 1, a ``depth`` under 0 or of
     anything but layers, and a ``filter`` that is no regular expression.
     """
     _check(by, sort, top, depth)
-    wanted = filter_of(filter)
-    groups = _kernel_groups(data) if by == "kernel" else row_groups(data, by, depth)
-    matching: list[Group] = []
-    others: list[Group] = []
-    for group in groups:
-        (matching if wanted is None or any(map(wanted.search, group.words())) else others).append(group)
+    matching, others = _chosen(data, by, depth, filter_of(filter))
     if by == "layer" and fold:
         matching, others = folded(matching, data.layers), folded(others, data.layers)
-    kept = len(matching)
-    found = [group.line() for group in (*matching, *others)]
-    if by == "layer" and (fold or depth is not None):
-        found = _flagged(found, (*matching, *others), data.totals.step_ns)
-    candidates = sorted(found[:kept], key=_ORDER[sort])
+    groups = (*matching, *others)
+    found = [group.line() for group in groups]
+    if by in ("layer", "op"):
+        found = flag_lines(found, [group.rows for group in groups], data.totals.step_ns)
+    candidates = sorted(found[: len(matching)], key=_ORDER[sort])
     shown = candidates if top is None else candidates[:top]
-    hidden = [*candidates[len(shown) :], *found[kept:]]
-    apart = [] if by == "kernel" else [_unattributed_line(u) for u in data.unattributed if u.reason == OUTSIDE_STEPS]
+    hidden = [*candidates[len(shown) :], *found[len(matching) :]]
     return Lines(
         by=by,
         sort=sort,
@@ -71,9 +67,18 @@ def lines(
         lines=tuple(shown),
         rest=sum_of(f"({len(hidden)} more)", hidden) if hidden else None,
         total=sum_of("total", found),
-        apart=tuple(apart),
+        apart=tuple(unattributed_line(u) for u in data.unattributed if u.reason == OUTSIDE_STEPS),
         filter=filter,
     )
+
+
+def flag_layers(data: ReportData) -> ReportData:
+    """The report with its layers flagged, as the lines of an unfolded table are."""
+    flags = {line.path: line.why for line in lines(data).lines if line.flagged and line.path is not None}
+    layers = (
+        msgspec.structs.replace(layer, flagged=layer.path in flags, why=flags.get(layer.path)) for layer in data.layers
+    )
+    return msgspec.structs.replace(data, layers=tuple(layers))
 
 
 def _check(by: str, sort: str, top: int | None, depth: int | None) -> None:
@@ -99,13 +104,8 @@ def filter_of(filter: str | None) -> re.Pattern[str] | None:
         raise OptionError(f"the filter {filter!r} is no regular expression: {error}; put \\ before . [ ( * +") from None
 
 
-def _possible(line: Line) -> int:
-    """Headroom, or all of a line's time where it is not known: that much could be won at most."""
-    return line.busy_ns + line.host_ns if line.headroom_ns is None else line.headroom_ns
-
-
 _ORDER: dict[str, Callable[[Line], tuple[Any, ...]]] = {
-    "headroom": lambda line: (-_possible(line), -line.kernel_ns, line.label),
+    "headroom": lambda line: (-line.headroom_most_ns, -line.kernel_ns, line.label),
     "time": lambda line: (-line.kernel_ns, -line.host_ns, line.label),
     "flops": lambda line: (-(line.flops or 0), -line.kernel_ns, line.label),
 }
@@ -122,24 +122,56 @@ class Group:
     members: tuple[str, ...] = ()
     """The paths of the layers that were folded into it."""
     made: Line | None = None
-    searched: set[str] = field(default_factory=set)
-    """What a filter looks at beside label and rows."""
 
     def line(self) -> Line:
         return self.made or line_of(self.label, self.rows, self.layer, path=self.path, members=len(self.members) or 1)
 
-    def words(self) -> set[str]:
-        told = {text for row in self.rows for text in (row.path, row.type, row.op) if text is not None}
-        if self.layer and self.layer.type:
-            told.add(self.layer.type)
-        return told | self.searched | {self.label}
+
+def _chosen(
+    data: ReportData, by: str, depth: int | None, wanted: re.Pattern[str] | None
+) -> tuple[list[Group], list[Group]]:
+    """The groups of what a filter matches, and those of the rest; without a filter there is no rest."""
+    if by == "kernel":
+        kernels = [(k, wanted is None or _found(wanted, k.name, k.path, k.op)) for k in data.kernels]
+        return _kernel_groups(k for k, here in kernels if here), _kernel_groups(k for k, here in kernels if not here)
+    without = _without_rows(data)
+    if wanted is None:
+        return [*row_groups(data, by, depth), *without], []
+    inside = _matching_layers(data, depth, wanted) if by == "layer" else _matching_rows(data.rows, by, wanted)
+    mine = [row for row, here in zip(data.rows, inside, strict=True) if here]
+    rest = [row for row, here in zip(data.rows, inside, strict=True) if not here]
+    named = [_found(wanted, group.label) for group in without]
+    return (
+        [*row_groups(data, by, depth, mine), *(g for g, here in zip(without, named, strict=True) if here)],
+        [*row_groups(data, by, depth, rest), *(g for g, here in zip(without, named, strict=True) if not here)],
+    )
 
 
-def row_groups(data: ReportData, by: str, depth: int | None = None) -> list[Group]:
-    """The rows by label, and what has no row, in the order of the report."""
+def _found(wanted: re.Pattern[str], *texts: str | None) -> bool:
+    return any(wanted.search(text) for text in texts if text is not None)
+
+
+def _matching_rows(rows: Sequence[Row], by: str, wanted: re.Pattern[str]) -> list[bool]:
+    return [_found(wanted, row.path, row.type, row.op, _LABELS[by](row)) for row in rows]
+
+
+def _matching_layers(data: ReportData, depth: int | None, wanted: re.Pattern[str]) -> list[bool]:
+    """For each row whether its layer matches: all rows of a layer do, or none."""
+    types: dict[str | None, str | None] = {layer.path: layer.type for layer in data.layers}
+    labels = [(layer_label(row, row.path), layer_label(row, _cut(row.path, depth))) for row in data.rows]
+    matching: set[str] = set()
+    for row, (own, shown) in zip(data.rows, labels, strict=True):
+        if own not in matching:
+            told = (own, shown, row.path, row.type, row.op, types.get(row.path), types.get(shown))
+            matching.update([own] if _found(wanted, *told) else [])
+    return [own in matching for own, _ in labels]
+
+
+def row_groups(data: ReportData, by: str, depth: int | None = None, rows: Sequence[Row] | None = None) -> list[Group]:
+    """The rows by label, in the order of the report; ``rows`` are some of the report's, all if not given."""
     layers = {layer.path: layer for layer in data.layers}
     groups: dict[str, Group] = {}
-    for row in data.rows:
+    for row in data.rows if rows is None else rows:
         path = _cut(row.path, depth) if by == "layer" else None
         label = layer_label(row, path) if by == "layer" else _LABELS[by](row)
         group = groups.get(label)
@@ -147,8 +179,16 @@ def row_groups(data: ReportData, by: str, depth: int | None = None) -> list[Grou
             layer = layers.get(path) if path is not None else None
             group = groups[label] = Group(label, path=path, layer=layer)
         group.rows.append(row)
-    left = [Group(f"({u.reason})", made=_unattributed_line(u)) for u in data.unattributed if u.reason != OUTSIDE_STEPS]
-    return [*groups.values(), *left]
+    return list(groups.values())
+
+
+def _without_rows(data: ReportData) -> list[Group]:
+    """What has no row: kernels without an owner by reason, and host time that no kernel ends."""
+    groups = [Group(f"({u.reason})", made=unattributed_line(u)) for u in data.unattributed if u.reason != OUTSIDE_STEPS]
+    if unowned := data.totals.host_unowned_ns:
+        made = Line(label=UNOWNED_HOST, host_ns=unowned, headroom_most_ns=unowned)
+        groups.append(Group(UNOWNED_HOST, made=made))
+    return groups
 
 
 def _cut(path: str | None, depth: int | None) -> str | None:
@@ -185,7 +225,7 @@ def folded(groups: Sequence[Group], layers: Sequence[Layer]) -> list[Group]:
     by_path = {group.path: group for group in groups if group.path is not None}
     left = {group.label: group for group in groups}
     made = []
-    for found in folds(layers, {path: _time(group) for path, group in by_path.items()}):
+    for found in folds(layers, {path: time_per_call(group) for path, group in by_path.items()}):
         members = [by_path[path] for path in found.paths]
         for member in members:
             del left[member.label]
@@ -194,20 +234,20 @@ def folded(groups: Sequence[Group], layers: Sequence[Layer]) -> list[Group]:
                 f"{found.pattern} ×{len(members)}",
                 rows=[row for member in members for row in member.rows],
                 path=found.pattern,
-                layer=_common(found.pattern, [m.layer for m in members if m.layer]),
+                layer=common(found.pattern, [m.layer for m in members if m.layer]),
                 members=found.paths,
             )
         )
     return [*made, *left.values()]
 
 
-def _time(group: Group) -> float:
+def time_per_call(group: Group) -> float:
     """Kernel time per call."""
     calls = group.layer.calls if group.layer else 0
     return sum(row.kernel_ns for row in group.rows) / max(1, calls)
 
 
-def _common(pattern: str, layers: Sequence[Layer]) -> Layer | None:
+def common(pattern: str, layers: Sequence[Layer]) -> Layer | None:
     """What equal layers have in common; what they differ in is left out. None where nothing is known of them."""
     if not layers:
         return None
@@ -226,44 +266,29 @@ def _common(pattern: str, layers: Sequence[Layer]) -> Layer | None:
     )
 
 
-def _flagged(found: Sequence[Line], groups: Sequence[Group], step_ns: int) -> list[Line]:
-    """The lines with flags of their own, by the same rule as a report's layers."""
-    chosen = flagged([line.headroom_ns or 0 for line in found], step_ns)
-    replaced = []
-    for position, (line, group) in enumerate(zip(found, groups, strict=True)):
-        flag = position in chosen and group.path is not None
-        replaced.append(msgspec.structs.replace(line, flagged=flag, why=why(group.rows) if flag else None))
-    return replaced
-
-
-def _unattributed_line(entry: Unattributed) -> Line:
+def unattributed_line(entry: Unattributed) -> Line:
     return Line(
         label=f"({entry.reason})",
         kernels=entry.kernels,
         kernel_ns=entry.kernel_ns,
         busy_ns=entry.busy_ns,
         host_ns=entry.host_ns,
+        headroom_least_ns=entry.host_ns,
+        headroom_most_ns=entry.busy_ns + entry.host_ns,
     )
 
 
-def _kernel_groups(data: ReportData) -> list[Group]:
-    """Kernels by name: counts and time over the whole file; work belongs to ops, not to kernels."""
-    groups: dict[str, Group] = {}
-    for kernel in data.kernels:
-        group = groups.setdefault(kernel.name, Group(kernel.name, made=Line(label=kernel.name)))
-        before = group.made or Line(label=kernel.name)
-        phases = dict(before.phase_ns)
-        if kernel.phase is not None:
-            phases[kernel.phase] = phases.get(kernel.phase, 0) + kernel.kernel_ns
-        group.made = Line(
-            label=kernel.name,
-            kernels=before.kernels + kernel.kernels,
-            kernel_ns=before.kernel_ns + kernel.kernel_ns,
-            phase_ns=phases,
-        )
-        group.searched.update(_told(kernel.path, kernel.op))
-    return list(groups.values())
-
-
-def _told(*texts: str | None) -> Iterable[str]:
-    return (text for text in texts if text is not None)
+def _kernel_groups(kernels: Iterable[Kernel]) -> list[Group]:
+    """Kernels by name: their number and time. Work belongs to ops, not to kernels."""
+    named: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        named.setdefault(kernel.name, []).append(kernel)
+    groups = []
+    for name, same in named.items():
+        phases: dict[str, int] = {}
+        for kernel in same:
+            if kernel.phase is not None:
+                phases[kernel.phase] = phases.get(kernel.phase, 0) + kernel.kernel_ns
+        count, ns = sum(k.kernels for k in same), sum(k.kernel_ns for k in same)
+        groups.append(Group(name, made=Line(label=name, kernels=count, kernel_ns=ns, phase_ns=phases)))
+    return groups

@@ -17,8 +17,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a table: sums over rows, and rates recomputed from the sums.
 
     ``label`` is a path, an op, a phase or a kernel's name; lines for what has none are in parentheses:
-    ``(root)``, ``(optimizer)``, ``(no launch record)``. Sums are over the counted steps, but for kernels
-    without a row and lines by kernel, which cover the whole file.
+    ``(root)``, ``(optimizer)``, ``(no launch record)``. Sums are over the counted steps.
     """
 
     label: str
@@ -41,6 +40,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     floor_ns: int | None = None
     floor_known_ns: int = 0
     headroom_ns: int | None = None
+    """Of what has a floor."""
+    headroom_least_ns: int = 0
+    """The same, and the host time of what has no floor: so much could be won back at least."""
+    headroom_most_ns: int = 0
+    """The same, and the busy time of what has no floor. Equal to the least where every floor is known."""
     intensity: float | None = None
     achieved_flops_per_s: float | None = None
     achieved_bytes_per_s: float | None = None
@@ -55,6 +59,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Shapes in, as text, for wide tables."""
     outputs: str | None = None
     parameters: str | None = None
+
+    @property
+    def headroom_is_least(self) -> bool:
+        """Whether more than a rounding's worth of the line has no floor, so that the headroom may be larger."""
+        return self.headroom_least_ns < PARTIAL * self.headroom_most_ns
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +119,8 @@ def line_of(
         floor_ns=known_sum(r.floor_ns for r in rows),
         floor_known_ns=sum(r.floor_known_ns for r in rows),
         headroom_ns=known_sum(r.headroom_ns for r in rows),
+        headroom_least_ns=sum(r.host_ns if r.headroom_ns is None else r.headroom_ns for r in rows),
+        headroom_most_ns=sum(r.busy_ns + r.host_ns if r.headroom_ns is None else r.headroom_ns for r in rows),
         side=max(sides, key=lambda s: sides[s]),
         bound=max(bounds, key=lambda b: bounds[b]),
         flagged=layer.flagged if layer else False,
@@ -150,7 +161,17 @@ def known_sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-_ADDITIVE = ("kernels", "kernel_ns", "busy_ns", "host_ns", "flops_known_ns", "bytes_known_ns", "floor_known_ns")
+_ADDITIVE = (
+    "kernels",
+    "kernel_ns",
+    "busy_ns",
+    "host_ns",
+    "flops_known_ns",
+    "bytes_known_ns",
+    "floor_known_ns",
+    "headroom_least_ns",
+    "headroom_most_ns",
+)
 _ADDITIVE_IF_KNOWN = ("flops", "bytes", "floor_ns", "headroom_ns")
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from datetime import datetime
+from statistics import median
 
 import msgspec
 
 from torchroof import units
-from torchroof.device.roof import Ceiling
-from torchroof.report.lenses import Line, lines
+from torchroof.report.ceilings import judging, mfu_peak, told
+from torchroof.report.lenses import OUTSIDE_STEPS, lines
+from torchroof.report.line import PARTIAL, Line
 from torchroof.report.model import CAUSES, IDLE_CAUSES, ReportData
-from torchroof.roofline.verdict import words
+from torchroof.roofline.verdict import BOUND_EFFICIENCY, FAR_EFFICIENCY, words
+
+UNEVEN = 1.5
+"""Steps that differ by more than this factor are told."""
+_ENOUGH_STEPS = 5
+"""From so many steps on their median says something."""
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -32,50 +37,105 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     causes: tuple[Share, ...]
     """Causes of step time with any, largest first."""
     step_efficiency: float | None
+    step_efficiency_is_least: bool = False
+    """Part of the kernel time has no floor, so the whole could only be more."""
     mfu: float | None
+    mfu_is_least: bool = False
+    """Part of the kernel time has no known FLOPs."""
     mfu_of: str | None
-    """What MFU is taken of: ``datasheet peak`` or ``measured peak``."""
+    """What MFU is taken of: ``float16 matrix 989 TFLOP/s (datasheet)``."""
     with_owner: float | None
-    """Fraction of the counted kernel time with a layer."""
+    """Fraction of the counted kernel time with a layer, or known to be the optimizer's."""
     with_flops: float | None
     with_bytes: float | None
+    without_work_ns: float = 0.0
+    """Kernel time per step whose bytes are unknown; ``with_bytes`` is the rest of it."""
+    without_work: float = 0.0
+    left_over: tuple[Share, ...] = ()
+    """That time by op, and by reason where there is none, largest first; fractions of kernel time."""
+    steps_ns: tuple[int, ...] = ()
+    """The counted steps' intervals on the host, in order."""
+    uneven: float | None = None
+    """The longest counted step over the shortest, where that is much; else None."""
+    median_ns: float | None = None
+    """Of the counted steps' intervals, where there are enough for it to say something."""
     matrix_flops: float | None
     """Share of all FLOPs done by matmul, convolution and attention."""
     matrix_time: float | None
     """Share of kernel time taken by them."""
     ceilings: tuple[str, ...]
-    """One short text per ceiling that judged a row, and where it comes from."""
+    """The ceilings that judged a row, as short texts: those of one origin in one."""
     verdict: str
     """One sentence in words: where the step's time goes."""
     worst: str | None
     """One sentence on the worst layer: how much, why, what it means. None when no layer is flagged."""
     notes: tuple[str, ...]
+    worst_label: str | None = None
+    """The label that ``worst`` begins with."""
 
 
 def headline(data: ReportData, now: float | None = None) -> Headline:
     """The headline. ``now`` (Unix seconds) is what ages of measured ceilings are told against."""
     totals = data.totals
     parts = max(1, data.steps) * max(1, len(data.devices))
-    counted_ns = sum(r.kernel_ns for r in data.rows)
+    kernel_ns = counted_kernel_ns(data)
     causes = _causes(data, parts)
+    by_name = sum(r.kernel_ns for r in data.rows if r.path is None and r.phase == "optimizer")
+    by = "layer" if any(row.path is not None for row in data.rows) else "op"
+    worst = _worst(data, by)
+    steps_ns = tuple(step.ns for step in data.per_step if step.counted)
     return Headline(
         device=_device(data),
         steps=data.steps,
         step_ns=totals.step_ns / parts,
         causes=causes,
         step_efficiency=totals.step_efficiency,
+        step_efficiency_is_least=totals.floor_known_ns < PARTIAL * kernel_ns,
         mfu=totals.mfu,
-        mfu_of=None if totals.mfu is None else _mfu_of(data),
-        with_owner=_fraction(totals.layered_ns, counted_ns),
-        with_flops=_fraction(totals.flops_known_ns, counted_ns),
-        with_bytes=_fraction(totals.bytes_known_ns, counted_ns),
+        mfu_is_least=totals.flops_known_ns < PARTIAL * kernel_ns,
+        mfu_of=None if totals.mfu is None else mfu_peak(data),
+        with_owner=_fraction(totals.layered_ns + by_name, kernel_ns),
+        with_flops=_fraction(totals.flops_known_ns, kernel_ns),
+        with_bytes=_fraction(totals.bytes_known_ns, kernel_ns),
+        without_work_ns=(kernel_ns - totals.bytes_known_ns) / parts,
+        without_work=_fraction(kernel_ns - totals.bytes_known_ns, kernel_ns) or 0.0,
+        left_over=_left_over(data, parts, kernel_ns),
+        steps_ns=steps_ns,
+        uneven=_uneven(steps_ns),
+        median_ns=median(steps_ns) if len(steps_ns) >= _ENOUGH_STEPS else None,
         matrix_flops=_fraction(totals.matrix_flops, totals.flops),
-        matrix_time=_fraction(totals.matrix_ns, counted_ns) if totals.flops is not None else None,
-        ceilings=tuple(_ceilings(data, time.time() if now is None else now)),
+        matrix_time=_fraction(totals.matrix_ns, kernel_ns) if totals.flops is not None else None,
+        ceilings=told(judging(data), time.time() if now is None else now),
         verdict=_verdict(data, causes),
-        worst=_worst(data),
+        worst=_sentence(data, worst, by) if worst else None,
+        worst_label=worst.label if worst else None,
         notes=tuple(n.text for n in data.notes),
     )
+
+
+def _uneven(steps_ns: tuple[int, ...]) -> float | None:
+    shortest, longest = min(steps_ns, default=0), max(steps_ns, default=0)
+    return longest / shortest if shortest and longest > UNEVEN * shortest else None
+
+
+def counted_kernel_ns(data: ReportData) -> int:
+    """The kernel time that everything said of kernel time is a share of: all but what ran outside counted steps."""
+    return sum(r.kernel_ns for r in data.rows) + sum(
+        u.kernel_ns for u in data.unattributed if u.reason != OUTSIDE_STEPS
+    )
+
+
+def _left_over(data: ReportData, parts: int, kernel_ns: int) -> tuple[Share, ...]:
+    """Kernel time without known bytes, by op and by reason."""
+    found: dict[str, int] = {}
+    for row in data.rows:
+        name = row.op or "no op"
+        found[name] = found.get(name, 0) + row.kernel_ns - row.bytes_known_ns
+    for entry in data.unattributed:
+        if entry.reason != OUTSIDE_STEPS:
+            found[entry.reason] = found.get(entry.reason, 0) + entry.kernel_ns
+    shares = [Share(name, ns / parts, ns / kernel_ns) for name, ns in found.items() if ns > 0]
+    return tuple(sorted(shares, key=lambda s: -s.ns))
 
 
 def _fraction(part: int | None, whole: int | None) -> float | None:
@@ -97,54 +157,24 @@ def _device(data: ReportData) -> str:
     return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in names.items()) or "no device activity"
 
 
-def _mfu_of(data: ReportData) -> str:
-    printed = any(c.kind == "compute" and c.origin == "datasheet" for d in data.devices for c in d.ceilings)
-    return "datasheet peak" if printed else "measured peak"
-
-
-def _ceilings(data: ReportData, now: float) -> Iterable[str]:
-    """The ceilings that judged a row, those that judged most time first."""
-    weight: dict[Ceiling, int] = {}
-    by_index = {d.index: d.ceilings for d in data.devices}
-    for row in data.rows:
-        if row.ceiling is not None:
-            ceiling = by_index[row.device][row.ceiling]
-            weight[ceiling] = weight.get(ceiling, 0) + row.kernel_ns
-    for ceiling in sorted(weight, key=lambda c: -weight[c]):
-        yield ceiling_text(ceiling, now)
-
-
-def ceiling_text(ceiling: Ceiling, now: float) -> str:
-    """``float32 vector 322 GFLOP/s, measured 3 min ago``."""
-    what = f"{ceiling.precision} {ceiling.pipe}" if ceiling.kind == "compute" else ceiling.level or ceiling.kind
-    unit = {"FLOP/s": "FLOP/s", "byte/s": "B/s"}.get(ceiling.unit, ceiling.unit)
-    origin = ceiling.origin
-    if ceiling.measured_at:
-        origin += f" {_age(ceiling.measured_at, now)}"
-    return f"{what} {units.quantity(ceiling.value, unit)}, {origin}"
-
-
-def _age(measured_at: str, now: float) -> str:
-    try:
-        return units.age(max(0.0, now - datetime.fromisoformat(measured_at).timestamp()))
-    except ValueError:
-        return f"at {measured_at}"
-
-
-_CAUSE_WORDS = {
-    "compute": "in kernels near or under the compute roof",
-    "memory": "in kernels that move bytes to and from main memory",
-    "cache": "in kernels that work out of a cache",
-    "latency": "in kernels too short, or of too few blocks, to fill the device: fewer, larger ones would help",
-    "unmodelled": "in kernels whose work is not modelled",
-    "unplaced": "in kernels that have no roof to be judged by",
-    "communication": "in exposed communication",
-    "copy": "in exposed copies",
-    "unattributed": "in kernels that no op or layer owns",
-    "data": "waiting for the data loader",
-    "sync": "waiting in synchronising calls",
-    "host": "waiting for the host: Python and dispatch are slower than the kernels",
+_SIDE_WORDS = {
+    "compute": "arithmetic",
+    "memory": "memory bandwidth",
+    "cache": "a cache's bandwidth",
 }
+_CAUSE_WORDS = {
+    "latency": "goes into kernels too short or too small to fill the device: fewer, larger ones would help",
+    "unmodelled": "goes into kernels whose work is not modelled",
+    "unplaced": "goes into kernels that have no roof to be judged by",
+    "communication": "goes into exposed communication",
+    "copy": "goes into exposed copies",
+    "unattributed": "goes into kernels that no op or layer owns",
+    "data": "is spent waiting for the data loader",
+    "sync": "is spent waiting in synchronising calls",
+    "host": "is spent waiting for the host: Python and dispatch are slower than the kernels",
+}
+_HALF = 0.5
+"""The part of a step from which on it is said to be bound by a cause."""
 
 
 def _verdict(data: ReportData, causes: tuple[Share, ...]) -> str:
@@ -153,25 +183,49 @@ def _verdict(data: ReportData, causes: tuple[Share, ...]) -> str:
     if not causes:
         return "No kernel ran in the counted steps."
     first = causes[0]
-    name = f"{first.name}-bound" if first.name in ("host", "data", "sync") else first.name
-    said = f"{units.percent(first.fraction)} of the step is spent {_CAUSE_WORDS[first.name]}."
+    share = units.percent(first.fraction)
+    said = _CAUSE_WORDS.get(first.name) or _side_words(data, first.name)
+    if first.fraction < _HALF:
+        said = f"The largest part of the step, {share}, {said}."
+    elif first.name in IDLE_CAUSES:
+        said = f"This step is {first.name}-bound: {share} of it {said}."
+    else:
+        said = f"{share} of the step {said}."
     if first.name in IDLE_CAUSES:
         busy = sum(s.fraction for s in causes if s.name not in IDLE_CAUSES)
-        return f"This step is {name}: {said} Kernels run {units.percent(busy)} of the time."
-    return said[0].upper() + said[1:]
+        said += f" The device is busy {units.percent(busy)} of the time."
+    return said
 
 
-def _worst(data: ReportData) -> str | None:
-    """What the flagged layer with the most headroom means."""
-    flagged = [line for line in lines(data, by="layer", fold=True).lines if line.flagged]
-    if not flagged:
-        return None
-    line = flagged[0]
+def _side_words(data: ReportData, bound: str) -> str:
+    """What kernels on a side of the roof make of it: the limit is named as theirs only where they come near it."""
+    rows = [row for row in data.rows if row.bound == bound]
+    reached = _fraction(sum(row.floor_ns or 0 for row in rows), sum(row.floor_known_ns for row in rows))
+    limit = _SIDE_WORDS[bound]
+    if reached is None or reached > 1:
+        return f"goes into kernels on the {bound} side of the roof"
+    share = units.percent(reached)
+    if reached >= BOUND_EFFICIENCY:
+        return f"goes into kernels that {limit} limits: they reach {share} of what it allows"
+    far = "far " if reached < FAR_EFFICIENCY else ""
+    return f"goes into kernels {far}under their roof: they reach {share} of what {limit} allows"
+
+
+def _worst(data: ReportData, by: str) -> Line | None:
+    """The flagged line with the most headroom."""
+    flagged = [line for line in lines(data, by=by, fold=True).lines if line.flagged]
+    return max(flagged, key=lambda line: line.headroom_least_ns, default=None)
+
+
+def _sentence(data: ReportData, line: Line, by: str) -> str:
+    """What a line could give back, and why."""
     parts = max(1, data.steps) * max(1, len(data.devices))
-    won = (line.headroom_ns or 0) / parts
-    share = units.percent(_fraction(line.headroom_ns, data.totals.step_ns))
-    kind = f" ({line.type})" if line.type else ""
-    return f"{line.label}{kind} could give back up to {units.duration(won)} of each step ({share}): {_phrase(line)}."
+    won, share = units.duration(line.headroom_least_ns / parts), _fraction(line.headroom_least_ns, data.totals.step_ns)
+    kind = f" ({line.type})" if line.type and by == "layer" else ""
+    up_to, more = ("", " or more") if line.headroom_is_least else ("up to ", "")
+    return (
+        f"{line.label}{kind} could give back {up_to}{won} of each step{more} ({units.percent(share)}): {_phrase(line)}."
+    )
 
 
 def _phrase(line: Line) -> str:

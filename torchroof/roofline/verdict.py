@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torchroof import units
+
 LATENCY_FACTOR = 2.0
 """Kernels shorter than so many launch floors are bound by latency, whatever their intensity."""
 IDLE_UNITS_EFFICIENCY = 0.5
 """Under this efficiency a kernel with fewer blocks than multiprocessors is bound by latency."""
 BOUND_EFFICIENCY = 0.6
 """From here on words may say that a row is bound by its roof."""
+FAR_EFFICIENCY = 0.25
+"""Under this a row is far under its roof."""
 FLAGGED_SHARE = 0.5
 """The part of all headroom that the flagged layers hold."""
 FLAGGED_LEAST = 0.03
@@ -60,7 +64,7 @@ _FIXED_WORDS = {
     None: "no roof to judge it by",
     "unmodelled": "no work model",
     "communication": "communication",
-    "latency": "bound by latency: kernels too short, or of too few blocks, to fill the device",
+    "latency": "bound by latency: kernels too short or too small to fill the device",
 }
 
 
@@ -79,17 +83,12 @@ def _judgement(bound: str | None, efficiency: float | None) -> str:
         return f"on the {bound} side, efficiency unknown"
     if efficiency >= BOUND_EFFICIENCY:
         return f"{bound}-bound ({_percent(efficiency)} of its roof)"
-    return f"far under its {bound} roof ({_percent(efficiency)})"
+    return f"{'far ' if efficiency < FAR_EFFICIENCY else ''}under its {bound} roof ({_percent(efficiency)})"
 
 
 def _percent(fraction: float) -> str:
-    """Whole per cents, rounded down so that 59.9 does not read as the 60 that it lacks.
-
-    One decimal where a whole number would read 0 or hide that 100 is passed.
-    """
-    if fraction < 0.01 or 1 < fraction < 1.01:
-        return f"{100 * fraction:.1f} %"
-    return f"{int(100 * fraction + 1e-9)} %"
+    """As in a table, but one decimal where none would hide that 100 % is passed."""
+    return f"{100 * fraction:.1f}%" if 1 < fraction < 1.01 else units.percent(fraction)
 
 
 def flagged(headrooms: Sequence[int], step_ns: int) -> set[int]:

@@ -20,6 +20,7 @@ _PHASE_HEADINGS = {
     "grad_accumulate": "accum",
     "optimizer": "opt",
 }
+AT_LEAST = "≥"
 GAP = "  "
 """Between two columns."""
 LAST_FIGURE = 7
@@ -67,7 +68,8 @@ def columns(lines: Lines) -> Iterator[Column]:
     yield Column(heading="FLOP/s", rank=6, cell=_rate(lambda x: x.achieved_flops_per_s))
     yield Column(heading="byte/s", rank=6, cell=_rate(lambda x: x.achieved_bytes_per_s))
     yield Column(heading="effic.", rank=3, cell=_efficiency)
-    yield Column(heading="headroom", unit=scale.unit, rank=1, cell=_time(scale, lines, lambda x: x.headroom_ns))
+    if lines.total.headroom_ns is not None:
+        yield Column(heading="headroom", unit=scale.unit, rank=1, cell=_headroom(scale, lines))
     yield Column(heading="bound", rank=4, cell=_bound, left=True, summed=False)
     for heading, rank, get in (
         ("in", 7, lambda x: x.inputs),
@@ -104,6 +106,18 @@ def _time(scale: units.TimeScale, lines: Lines, get: Callable[[Line], int | None
     return _number(lambda line: scale.text(_per_step(get(line), lines.steps)))
 
 
+def _headroom(scale: units.TimeScale, lines: Lines) -> Callable[[Line], Text]:
+    """What could be won back: a time, ``≥12.3`` where part of the line has no floor, ``?`` where all of it has none."""
+
+    def text(line: Line) -> str:
+        least = scale.text(_per_step(line.headroom_least_ns, lines.steps))
+        if not line.headroom_is_least:
+            return least
+        return AT_LEAST + least.lstrip("<") if line.headroom_least_ns else units.UNKNOWN
+
+    return _number(text)
+
+
 def _share(lines: Lines, get: Callable[[Line], int]) -> Callable[[Line], Text]:
     return _number(lambda line: units.share(get(line) / lines.step_ns if lines.step_ns else None))
 
@@ -118,6 +132,8 @@ def _rate(get: Callable[[Line], float | None]) -> Callable[[Line], Text]:
 
 def _efficiency(line: Line) -> Text:
     text = units.percent(line.efficiency)
+    if line.efficiency == 0 and line.bytes:
+        text = units.percent(units.LEAST)  # a floor of less than half a nanosecond
     if line.efficiency is None:
         return Text(text, palette.QUIET)
     if line.efficiency > 1:

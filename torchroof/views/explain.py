@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from torchroof import units
+from torchroof.report.ceilings import ceiling_text
 from torchroof.report.explain import Account, Part
 from torchroof.report.line import Line
 from torchroof.report.model import Kernel, Tensor
-from torchroof.report.summary import ceiling_text
 from torchroof.views import palette, table
 from torchroof.views.text import clean
 

@@ -11,17 +11,20 @@ from rich.text import Text
 from torchroof import units
 from torchroof.report.summary import Headline, Share
 from torchroof.views import palette
-from torchroof.views.text import clean
+from torchroof.views.columns import AT_LEAST
+from torchroof.views.text import clean, shorten
 
 FIELD = 11
 """Cells of the names at the left."""
+_NAME = 64
+"""Cells that the worst line's name may take where the table's labels are shorter."""
 UNUSED_ROOF = "known, but no kernel has known work to place under it"
 NO_ROOF = "unknown; name a device with --device, or its ceilings with --ceilings"
 _BAR = 80
 """Most cells of the step's bar."""
 
 
-def draw(headline: Headline, has_roof: bool, width: int, ascii_only: bool) -> list[RenderableType]:
+def draw(headline: Headline, has_roof: bool, width: int, ascii_only: bool, label_width: int) -> list[RenderableType]:
     """The headline as renderables, one under the other."""
 
     def text(value: str, style: str = "") -> Text:
@@ -30,12 +33,15 @@ def draw(headline: Headline, has_roof: bool, width: int, ascii_only: bool) -> li
     title = Text().append("torchroof  ", "bold").append(text(f"{headline.device} · {_steps(headline)}"))
     words = [text(headline.verdict, "bold")]
     if headline.worst:
-        words.append(text("").append(text(f"{palette.MARK} ", palette.FLAG)).append(text(headline.worst)))
+        label = headline.worst_label or ""
+        worst = shorten(clean(label, ascii_only), max(label_width, _NAME)) + headline.worst.removeprefix(label)
+        words.append(text("").append(text(f"{palette.MARK} ", palette.FLAG)).append(text(worst)))
     grid = fields()
     if headline.causes:
         grid.add_row("step", _bar(headline.causes, min(_BAR, width - FIELD), ascii_only))
         grid.add_row("", _legend(headline.causes, width - FIELD, ascii_only))
     for name, parts in (
+        ("steps", _uneven(headline)),
         ("efficiency", _efficiency(headline)),
         ("work", _work(headline)),
         ("known", _known(headline)),
@@ -59,11 +65,23 @@ def _steps(headline: Headline) -> str:
     return f"{count} of {units.duration(headline.step_ns)}" if headline.step_ns else f"{count} without work"
 
 
+def _uneven(headline: Headline) -> Iterable[str]:
+    """That steps differ much in length; below five of them nothing is said of their middle."""
+    if headline.uneven is not None:
+        shortest, longest = units.span(min(headline.steps_ns), max(headline.steps_ns))
+        middle = f", half of them under {units.duration(headline.median_ns)}" if headline.median_ns is not None else ""
+        yield (
+            f"vary {units.digits(headline.uneven, 2)}-fold, {shortest} to {longest} on the host{middle}: "
+            f"a busy machine, or steps of unlike work?"
+        )
+
+
 def _efficiency(headline: Headline) -> Iterable[str]:
+    least = {True: AT_LEAST, False: ""}
     if headline.step_efficiency is not None:
-        yield f"{units.percent(headline.step_efficiency)} of what the roof allows"
+        yield f"{least[headline.step_efficiency_is_least]}{units.percent(headline.step_efficiency)} of the roof"
     if headline.mfu is not None:
-        yield f"MFU {units.percent(headline.mfu)} of {headline.mfu_of or 'peak'}"
+        yield f"MFU {least[headline.mfu_is_least]}{units.percent(headline.mfu)} of {headline.mfu_of or 'peak'}"
 
 
 def _work(headline: Headline) -> Iterable[str]:
@@ -76,11 +94,11 @@ def _work(headline: Headline) -> Iterable[str]:
 
 def _known(headline: Headline) -> Iterable[str]:
     shares = (
-        (headline.with_owner, "a layer"),
+        (headline.with_owner, "layer or optimizer"),
         (headline.with_flops, "FLOPs"),
         (headline.with_bytes, "bytes"),
     )
-    told = [f"{name} for {units.percent(share)}" for share, name in shares if share is not None]
+    told = [f"{name} {units.percent(share)}" for share, name in shares if share is not None]
     if told:
         yield f"{', '.join(told)} of kernel time"
 
