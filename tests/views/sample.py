@@ -42,14 +42,13 @@ def layer(
     flops = None if gflops is None else round(gflops * 1e9)
     size = None if megabytes is None else round(megabytes * 1e6)
     floor_ns = None if floor is None else round(floor * MS)
+    headroom = max(0, kernel - (floor_ns or 0)) + round(host * MS)
     return Line(**{
         "label": label, "path": label, "type": kind, "calls": 2, "kernels": 8, "kernel_ns": kernel, "busy_ns": kernel,
         "host_ns": round(host * MS), "phase_ns": ns, "flops": flops,
         "flops_known_ns": kernel if flops is not None else 0,
         "bytes": size, "bytes_known_ns": kernel if size is not None else 0, "floor_ns": floor_ns,
-        "headroom_ns": max(0, kernel - (floor_ns or 0)) + round(host * MS),
-        "headroom_least_ns": max(0, kernel - (floor_ns or 0)) + round(host * MS),
-        "headroom_most_ns": max(0, kernel - (floor_ns or 0)) + round(host * MS),
+        "headroom_ns": headroom, "headroom_least_ns": headroom, "headroom_most_ns": headroom,
         "intensity": flops / size if flops and size else None,
         "achieved_flops_per_s": flops / kernel * 1e9 if flops is not None and kernel else None,
         "achieved_bytes_per_s": size / kernel * 1e9 if size is not None and kernel else None,
@@ -66,13 +65,13 @@ LAYERS = (
           flagged=True, why="memory", inputs="8×128×768 float16", outputs="8×128×768 float16", parameters="768, 768"),
     layer("bert.embeddings", "BertEmbeddings", 0.9, 0.6, 0, 2.0, 0.0, 12.0, 0.3, "latency"),
     layer("(optimizer)", "", 0, 0, 3.0, 0.2, 0.9, 21.0, 2.9, "memory", type=None, calls=None),
-    layer("bert.pooler.activation", "Tanh", 0.004, 0.006, 0, 0, None, None, None, "unmodelled", headroom_ns=None, headroom_least_ns=0, headroom_most_ns=10_000),
+    layer("bert.pooler.activation", "Tanh", 0.004, 0.006, 0, 0, None, None, None, "unmodelled",
+          headroom_ns=None, headroom_least_ns=0, headroom_most_ns=10_000),
 )  # fmt: skip
 
 
 def summed(label: str, parts: tuple[Line, ...], **more: Any) -> Line:
     """The sum of lines, by the same names; rates from the sums."""
-
     def total(name: str) -> int | None:
         known = [getattr(p, name) for p in parts if getattr(p, name) is not None]
         return sum(known) if known else None
@@ -104,8 +103,9 @@ def headline(**more: Any) -> Headline:
         "causes": (Share("host", 8.3 * MS, 0.415), Share("compute", 6.5 * MS, 0.325), Share("memory", 3.5 * MS, 0.175),
                    Share("copy", 0.945 * MS, 0.04725), Share("latency", 0.75 * MS, 0.0375),
                    Share("unmodelled", 0.005 * MS, 0.00025)),
-        "step_efficiency": 0.1875, "mfu": 0.066, "mfu_of": "float16 matrix 989 TFLOP/s (datasheet)", "with_owner": 0.998, "with_flops": 0.93,
-        "with_bytes": 0.934, "without_work": 0.066, "without_work_ns": 755_000.0,
+        "step_efficiency": 0.1875, "mfu": 0.066, "mfu_of": "float16 matrix 989 TFLOP/s (datasheet)",
+        "with_owner": 0.998, "with_flops": 0.93, "with_bytes": 0.934, "without_work": 0.066,
+        "without_work_ns": 755_000.0,
         "left_over": (Share("no launch record", 750_000.0, 0.0652), Share("aten::tanh", 5_000.0, 0.0004)), "matrix_flops": 0.997, "matrix_time": 0.604,
         "ceilings": ("float16 matrix 989 TFLOP/s, dram 3.35 TB/s (datasheet)", "launch 1.5 µs (given)"),
         "verdict": "Host-bound: for 42% of the step the device waits for Python to launch work.",
@@ -147,10 +147,10 @@ def data(**more: Any) -> ReportData:
 
 
 CEILINGS = (
-    Ceiling(
-        kind="compute", precision="float16", pipe="matrix", value=989e12, unit="FLOP/s", origin="datasheet", source="a"
-    ),
-    Ceiling(kind="bandwidth", level="dram", value=3.35e12, unit="byte/s", origin="datasheet", source="a"),
+    Ceiling(kind="compute", precision="float16", pipe="matrix", value=989e12, unit="FLOP/s", origin="datasheet",
+            source="a"),
+    Ceiling(kind="bandwidth", level="dram", value=3.35e12, unit="byte/s", origin="datasheet",
+            source="a"),
 )
 ROW = Row(
     device=0, path="bert.pooler", type="Linear", phase="forward", op="aten::addmm", precision="float16", calls=2,

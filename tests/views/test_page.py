@@ -181,7 +181,9 @@ def test_without_a_roof_the_columns_that_need_one_are_gone_and_the_page_says_how
 def test_what_is_left_over_is_always_told() -> None:
     text = " ".join(plain_text(page(), 80).split())
     # 10,000 ns of tanh and 1.5 ms without a launch, over two steps; 1.51 of 23.01 ms are 6.6 %.
-    assert "left over 755 µs per step, 6.6% of kernel time, without known work: no launch record 750 µs, tanh 5 µs" in text
+    assert (
+        "left over 755 µs per step, 6.6% of kernel time, without known work: no launch record 750 µs, tanh 5 µs" in text
+    )
     clean = " ".join(plain_text(page(headline=sample.headline(left_over=(), without_work_ns=0.0)), 80).split())
     assert "nothing: every kernel has an owner and known work" in clean
 

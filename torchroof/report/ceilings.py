@@ -38,7 +38,7 @@ def mfu_peak(data: ReportData) -> str:
 
 
 def told(ceilings: Iterable[Ceiling], now: float) -> tuple[str, ...]:
-    """The ceilings as short texts, those of one origin and age in one: ``l3 47 GB/s, l2 150 GB/s (measured 3 min ago)``.
+    """The ceilings as short texts, those of one origin and age in one: ``l3 47 GB/s, l2 150 GB/s (datasheet)``.
 
     ``now`` is in Unix seconds.
     """

@@ -45,8 +45,8 @@ def _left_over(headline: Headline) -> Iterator[str]:
         return
     named = ", ".join(map(_part, headline.left_over[:_NAMED]))
     more = f", {len(headline.left_over) - _NAMED} more" if len(headline.left_over) > _NAMED else ""
-    share = units.percent(headline.without_work)
-    yield f"{units.duration(headline.without_work_ns)} per step, {share} of kernel time, without known work: {named}{more}"
+    time, share = units.duration(headline.without_work_ns), units.percent(headline.without_work)
+    yield f"{time} per step, {share} of kernel time, without known work: {named}{more}"
 
 
 def _part(part: Share) -> str:
@@ -77,7 +77,7 @@ def _legends(lines: Lines) -> Iterator[str]:
     if any(line.headroom_least_ns > line.kernel_ns for line in shown):
         yield "headroom over time: it counts the time that the device waited for the host, too"
     if any(line.headroom_is_least for line in shown):
-        yield f"{AT_LEAST} at least: part of the line has no floor, and stands in the order as if all of it could be won"
+        yield f"{AT_LEAST} at least: part of the line has no floor; it is sorted as if all of that could be won"
     if any(line.partial for line in shown):
         yield "~ part of the line's time has no model; rates cover the rest"
     if any(line.efficiency is not None and line.efficiency > 1 for line in shown):
