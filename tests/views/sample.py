@@ -106,7 +106,8 @@ def headline(**more: Any) -> Headline:
         "step_efficiency": 0.1875, "mfu": 0.066, "mfu_of": "float16 matrix 989 TFLOP/s (datasheet)",
         "with_owner": 0.998, "with_flops": 0.93, "with_bytes": 0.934, "without_work": 0.066,
         "without_work_ns": 755_000.0,
-        "left_over": (Share("no launch record", 750_000.0, 0.0652), Share("aten::tanh", 5_000.0, 0.0004)), "matrix_flops": 0.997, "matrix_time": 0.604,
+        "left_over": (Share("no launch record", 750_000.0, 0.0652), Share("aten::tanh", 5_000.0, 0.0004)),
+        "matrix_flops": 0.997, "matrix_time": 0.604,
         "ceilings": ("float16 matrix 989 TFLOP/s, dram 3.35 TB/s (datasheet)", "launch 1.5 µs (given)"),
         "verdict": "Host-bound: for 42% of the step the device waits for Python to launch work.",
         "worst": "bert.encoder.layer.0.attention.self.query: 5.45 ms per step could be won; it runs far under its"
