@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -136,7 +136,13 @@ class ModuleScopes:
             self._close(thread, cut=True)
 
     def layers(self) -> tuple[LayerFact, ...]:
-        return tuple(LayerFact(x.path, x.type, x.aliases, x.parameters, tuple(x.shapes)) for x in self._layers)
+        parameters = [x.parameters for x in self._layers]
+        for index, module in self._uncalled():
+            parameters[index] += parameter_facts(module)
+        return tuple(
+            LayerFact(x.path, x.type, x.aliases, held, tuple(x.shapes))
+            for x, held in zip(self._layers, parameters, strict=True)
+        )
 
     def calls(self) -> tuple[CallColumns, ...]:
         return tuple(
@@ -148,13 +154,30 @@ class ModuleScopes:
     def parameter_owners(self) -> dict[int, int]:
         """The layer (by index) that owns each parameter (by id), of the layers that ran."""
         owners: dict[int, int] = {}
-        for reference, index in self._by_id.values():
-            module = reference()
-            if module is not None and index >= 0:
-                for parameter in module._parameters.values():
-                    if parameter is not None:
-                        owners.setdefault(id(parameter), index)
+        for index, module in (*self._called(), *self._uncalled()):
+            for parameter in module._parameters.values():
+                if parameter is not None:
+                    owners.setdefault(id(parameter), index)
         return owners
+
+    def _called(self) -> list[tuple[int, nn.Module]]:
+        """The modules that ran and still live, with the layer (by index) that each is."""
+        called = ((index, reference()) for reference, index in self._by_id.values() if index >= 0)
+        return [(index, module) for index, module in called if module is not None]
+
+    def _uncalled(self) -> Iterator[tuple[int, nn.Module]]:
+        """Modules below a layer that were not called, with the layer: what is done with their parameters, it does
+        (attention with its output projection, a parent that calls ``forward`` itself)."""
+        called = self._called()
+        known = {id(module) for _, module in called}
+        for index, module in called:
+            below = list(module._modules.values())
+            while below:
+                child = below.pop()
+                if child is not None and id(child) not in known:
+                    known.add(id(child))
+                    below += child._modules.values()
+                    yield index, child
 
     def unseen_calls(self) -> int:
         """Forward calls on threads that the profiler does not record: where torch cannot, all but its own."""

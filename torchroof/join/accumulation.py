@@ -3,17 +3,16 @@
 The node has no sequence number. The engine runs it as soon as its gradient is complete, on the thread of the
 node that completed it, so that node's layer is the candidate; it is believed only where the capture says that
 this layer owns a parameter of the gradient's shape. Else the one layer that owns such a parameter has it.
+What the node before summed to complete that gradient goes where the gradient goes.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 
-from torchroof.join.autograd import Links, Source
-from torchroof.join.columns import pick
+from torchroof.join.autograd import Links, Source, layers_of_nodes
 from torchroof.join.layers import Layers
 from torchroof.join.lineage import NameKind, Nest
 from torchroof.trace.metadata import CaptureFacts
@@ -28,24 +27,39 @@ def link_accumulation(table: TraceTable, nest: Nest, layers: Layers, links: Link
     if not (nest.name_kind[nodes] == NameKind.ACCUMULATE_GRAD).any():
         return links
     owners = _owners_of_shapes(facts)
-    layer_of = pick(layers.entered, pick(nest.layer, links.forward))
-    layer_of = np.where(layer_of != NONE, layer_of, links.call)
-    call, source = links.call.copy(), links.source.copy()
-    producer: dict[int, int] = {}
+    layer_of = layers_of_nodes(nest, layers, links)
+    forward, call, source = links.forward.copy(), links.call.copy(), links.source.copy()
+    before: dict[int, int] = {}
     for i in nodes.tolist():
-        thread = int(nest.thread[i])
+        thread, around = int(nest.thread[i]), int(nest.parent[i])
         if nest.name_kind[i] != NameKind.ACCUMULATE_GRAD:
-            producer[thread] = int(layer_of[i])
+            before[thread] = around if around != NONE and nest.name_kind[around] == NameKind.EVALUATION else i
             continue
-        holders = owners.get(_gradient_shape(table, nest, i) or (NONE,), frozenset())
-        candidate = producer.get(thread, NONE)
-        if candidate in holders:
-            call[i], source[i] = candidate, Source.PARAMETER
-        elif len(holders) == 1:
-            call[i], source[i] = next(iter(holders)), Source.PARAMETER
-        else:
-            source[i] = Source.PARAMETER_UNKNOWN
-    return replace(links, call=call, source=source)
+        shape = _gradient_shape(table, nest, i)
+        node = before.get(thread, NONE)
+        maker = int(layer_of[node]) if node != NONE else NONE
+        owner = _owner(maker, owners.get(shape, frozenset()) if shape is not None else frozenset())
+        call[i], source[i] = owner, Source.PARAMETER_UNKNOWN if owner == NONE else Source.PARAMETER
+        if node != NONE and owner not in (NONE, maker):
+            for j in _sums_of(table, nest, node, shape):
+                forward[j], call[j], source[j] = NONE, owner, Source.PARAMETER
+    return Links(forward, call, source)
+
+
+def _owner(maker: int, holders: frozenset[int]) -> int:
+    """Who of those that hold such a parameter has the gradient: its maker, else the only one, else nobody."""
+    if maker in holders:
+        return maker
+    return next(iter(holders)) if len(holders) == 1 else NONE
+
+
+def _sums_of(table: TraceTable, nest: Nest, node: int, shape: Shape | None) -> list[int]:
+    """The sums that the engine made, after a node, of gradients of a shape."""
+    end = int(np.searchsorted(nest.thread, nest.thread[node], side="right"))
+    end = node + 1 + int(np.searchsorted(nest.start_ns[node + 1 : end], nest.end_ns[node], side="right"))
+    inside = np.arange(node + 1, end)
+    sums = inside[nest.is_node[inside] & (nest.name_kind[inside] < NameKind.AUTOGRAD_NODE)]
+    return [i for i in sums[nest.parent[sums] == node].tolist() if _shape(table, nest, i) == shape]
 
 
 def _owners_of_shapes(facts: CaptureFacts | None) -> dict[Shape, frozenset[int]]:
@@ -59,10 +73,14 @@ def _owners_of_shapes(facts: CaptureFacts | None) -> dict[Shape, frozenset[int]]
 
 def _gradient_shape(table: TraceTable, nest: Nest, node: int) -> Shape | None:
     """The shape of the gradient: the first operand of the node, which the engine's event around it encloses."""
-    for i in (node, node + 1):
-        inside = i == node or (i < len(nest) and nest.parent[i] == node)
-        signature = int(table.host.signature[nest.span[i]]) if inside else NONE
-        tensors = table.signatures[signature].tensors() if signature != NONE else ()
-        if tensors:
-            return tensors[0].shape
-    return None
+    shape = _shape(table, nest, node)
+    if shape is None and node + 1 < len(nest) and nest.parent[node + 1] == node:
+        return _shape(table, nest, node + 1)
+    return shape
+
+
+def _shape(table: TraceTable, nest: Nest, span: int) -> Shape | None:
+    """The shape of a span's first tensor."""
+    signature = int(table.host.signature[nest.span[span]])
+    tensors = table.signatures[signature].tensors() if signature != NONE else ()
+    return tensors[0].shape if tensors else None

@@ -9,14 +9,14 @@ from enum import Enum
 import numpy as np
 
 from torchroof.join.accumulation import link_accumulation
-from torchroof.join.autograd import SOURCE_TEXTS, Links, Source, link_backward
+from torchroof.join.autograd import SOURCE_TEXTS, Links, Source, layers_of_nodes, link_backward
 from torchroof.join.columns import distinct, pick
 from torchroof.join.cpu import join_cpu_kernels
 from torchroof.join.cut import find_cut_ops
 from torchroof.join.kernels import REASON_TEXTS, Kernels, Reason
 from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_spans
 from torchroof.join.layers import LayerName, Layers, find_layers
-from torchroof.join.lineage import PHASE_NAMES, NameKind, Nest, Phase, trace_lineage
+from torchroof.join.lineage import PHASE_NAMES, Nest, Phase, trace_lineage
 from torchroof.join.steady import drop_unsettled
 from torchroof.join.steps import Steps, find_steps
 from torchroof.tensors import Role
@@ -120,7 +120,8 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
         phase=owners.phases_at(kernels.anchor),
         source=source,
         copies=_copies(table, steps, launch, anchor, owners),
-        cut_ops=find_cut_ops(table, nest, layers, facts),
+        # On a device an op that was cut launched nothing, and so has no kernel.
+        cut_ops=find_cut_ops(table, nest, layers, facts) if run is RunKind.CPU else frozenset(),
         facts=facts,
         notes=(*_notes(table, run, launch), *unsettled),
     )
@@ -138,12 +139,8 @@ class _Owners:
 
     def __init__(self, nest: Nest, layers: Layers, links: Links) -> None:
         owner = nest.owner
-        is_node = pick(nest.name_kind, owner, NameKind.OTHER) >= NameKind.AUTOGRAD_NODE
-        forward = np.where(is_node, pick(links.forward, owner), NONE)
-        # The forward op's own layer; a forward op outside every layer has none.
-        through = pick(layers.entered, pick(nest.layer, forward))
-        by_call = np.where(is_node, pick(links.call, owner), NONE)
-        by_node = np.where(through != NONE, through, by_call)
+        is_node = pick(nest.is_node, owner, False)
+        by_node = pick(layers_of_nodes(nest, layers, links), owner)
         self._layer = np.where(is_node, by_node, pick(layers.entered, owner)).astype(np.int32)
         scoped = bool((nest.kind == HostKind.SCOPE).any())
         scope_source = np.where(owner == NONE, Source.NONE, Source.SCOPE if scoped else Source.MODULE)

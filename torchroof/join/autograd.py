@@ -13,7 +13,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from torchroof.join.lineage import NameKind, Nest
+from torchroof.join.columns import distinct, pick
+from torchroof.join.layers import Layers
+from torchroof.join.lineage import INSIDE_BACKWARD, NameKind, Nest, Phase
 from torchroof.trace.metadata import CaptureFacts
 from torchroof.trace.table import NONE, Int8, Int32, TraceTable
 
@@ -51,11 +53,13 @@ SOURCE_TEXTS = {
 }
 
 _LARGEST_RANGE = 50_000_000
+_HIGHEST_ORDER = 16
+"""Of derivatives of derivatives that are followed back to the forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Per span of the nest; only autograd nodes have entries other than NONE."""
+    """Per span of the nest; only autograd nodes, and the sums of gradients in them, have entries other than NONE."""
 
     forward: Int32
     """The forward op (a position in the nest)."""
@@ -88,7 +92,7 @@ def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> 
     forward_thread = host.forward_thread[nest.span]
     by_number = _forward_ops(nest, sequence, forward_thread)
     by_flow, threads = _follow_flows(table, nest, nodes, sequence, forward_thread)
-    threads.only = _only_thread(by_number)
+    threads.only = _only_thread(nest, nodes, by_number, forward_thread)
     intervals = _Intervals(table, facts)
     for i in nodes.tolist():
         number, thread_number = int(sequence[i]), int(forward_thread[i])
@@ -111,7 +115,27 @@ def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> 
             call[i], source[i] = layer, Source.INTERVAL
         else:
             source[i] = Source.NO_FORWARD
+    sums = np.flatnonzero(nest.is_node & (nest.name_kind < NameKind.AUTOGRAD_NODE))
+    for column in (forward, call, source):
+        column[sums] = column[nest.parent[sums]]
     return Links(forward, call, source)
+
+
+def layers_of_nodes(nest: Nest, layers: Layers, links: Links) -> Int32:
+    """The layer (an index) of each autograd node, NONE for every other span.
+
+    A node that was made inside another one (double backward) belongs where that one belongs.
+    """
+    is_node = nest.is_node
+    first = np.where(is_node, np.arange(len(nest)), NONE)
+    for _ in range(_HIGHEST_ORDER):
+        around = pick(nest.owner, pick(links.forward, first))
+        inside = pick(is_node, around, False)
+        if not inside.any():
+            break
+        first = np.where(inside, around, first)
+    through = pick(layers.entered, pick(nest.layer, pick(links.forward, first)))
+    return np.where(through != NONE, through, pick(links.call, first)).astype(np.int32)
 
 
 def _forward_ops(nest: Nest, sequence: np.ndarray, forward_thread: np.ndarray) -> dict[tuple[int, int], int]:
@@ -125,8 +149,15 @@ def _forward_ops(nest: Nest, sequence: np.ndarray, forward_thread: np.ndarray) -
     }
 
 
-def _only_thread(by_number: dict[tuple[int, int], int]) -> int | None:
+def _only_thread(
+    nest: Nest, nodes: np.ndarray, by_number: dict[tuple[int, int], int], forward_thread: np.ndarray
+) -> int | None:
+    """The one thread with forward ops. Where all nodes were made on one thread, recomputation on others is no matter:
+    it lies inside nodes."""
     threads = {thread for _, thread in by_number}
+    if len(threads) > 1 and len(distinct(forward_thread[nodes][forward_thread[nodes] > 0])) == 1:
+        in_node = pick(nest.phase, nest.parent, Phase.OUTSIDE)
+        threads = {thread for (_, thread), i in by_number.items() if in_node[i] not in INSIDE_BACKWARD}
     return threads.pop() if len(threads) == 1 else None
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from torchroof.join.layers import Layers
-from torchroof.join.lineage import Nest
+from torchroof.join.lineage import NameKind, Nest
+from torchroof.trace.dialects import KEEPS_A_TENSOR, saves_its_result
 from torchroof.trace.metadata import CallColumns, CaptureFacts
 from torchroof.trace.table import NONE, HostKind, Int32, TraceTable
 
@@ -27,9 +28,9 @@ def find_cut_ops(table: TraceTable, nest: Nest, layers: Layers, facts: CaptureFa
         if not _agree(mine, columns, layers):
             continue
         for position in cut:
-            last = _last_claim(nest, int(mine[position]))
-            if last != NONE:
-                found.add(last)
+            op = _cut_op(table, nest, int(mine[position]))
+            if op != NONE:
+                found.add(op)
     return frozenset(found)
 
 
@@ -38,10 +39,24 @@ def _agree(scopes: Int32, columns: CallColumns, layers: Layers) -> bool:
     return bool(layers.entered[scopes].tolist() == columns.layer)
 
 
-def _last_claim(nest: Nest, scope: int) -> int:
-    """The last claiming op inside a scope."""
+def _cut_op(table: TraceTable, nest: Nest, scope: int) -> int:
+    """The claiming op that was cut at the end of a scope; NONE where the last one has run.
+
+    It has run where it keeps its result (and so could be cut only then), where more ran inside it than the keeping of
+    tensors, and where it lies inside an op without a model: a function of the user's own keeps tensors at its end.
+    """
     thread_end = int(np.searchsorted(nest.thread, nest.thread[scope], side="right"))
     later = nest.start_ns[scope + 1 : thread_end]
-    inside = slice(scope + 1, scope + 1 + int(np.searchsorted(later, nest.end_ns[scope], side="right")))
-    places = np.flatnonzero(nest.claim[inside] != NONE)
-    return int(nest.claim[scope + 1 + places[-1]]) if len(places) else NONE
+    inside = np.arange(scope + 1, scope + 1 + int(np.searchsorted(later, nest.end_ns[scope], side="right")))
+    works = inside[(nest.claim[inside] != NONE) | (nest.name_kind[inside] == NameKind.UNMODELLED)]
+    claim = int(nest.claim[works[-1]]) if len(works) else NONE
+    if claim == NONE or saves_its_result(table.names[nest.name[claim]]):
+        return NONE
+    if any(table.names[nest.name[i]] not in KEEPS_A_TENSOR for i in works[works > claim]):
+        return NONE
+    around = int(nest.parent[claim])
+    while around not in (NONE, scope) and nest.kind[around] == HostKind.OP:
+        if nest.name_kind[around] == NameKind.UNMODELLED:
+            return NONE
+        around = int(nest.parent[around])
+    return claim

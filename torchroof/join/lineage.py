@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchroof.join.columns import pick
 from torchroof.join.nesting import nest
@@ -94,8 +95,13 @@ class Nest:
     layer: Int32
     """The innermost layer scope at or around the span."""
     owner: Int32
-    """The innermost of layer scope and autograd node at or around the span: it decides the layer."""
+    """The innermost of layer scope, autograd node and sum of gradients at or around the span: it decides the layer."""
     phase: Int8
+
+    @property
+    def is_node(self) -> NDArray[np.bool_]:
+        """Which spans have their layer by a link: autograd nodes, and the engine's sums of gradients around them."""
+        return np.asarray((self.owner == np.arange(len(self))) & (self.kind == HostKind.OP))
 
     def __len__(self) -> int:
         return len(self.span)
@@ -152,7 +158,7 @@ def _pass_on(name: Int32, name_kind: Int8, parent: Int32) -> None:
     name_kind[outer[(name[outer] == name[again]) & (name_kind[outer] == NameKind.MODELLED)]] = NameKind.FALLS_THROUGH
 
 
-_INSIDE_BACKWARD = (int(Phase.BACKWARD), int(Phase.RECOMPUTE), int(Phase.GRAD_ACCUMULATE))
+INSIDE_BACKWARD = (int(Phase.BACKWARD), int(Phase.RECOMPUTE), int(Phase.GRAD_ACCUMULATE))
 """A layer entered in one of these runs its forward pass again."""
 
 
@@ -179,12 +185,13 @@ def _inherit(
                 owner = i
                 phase = 6 if what == accumulate else 2
             elif sums[i]:
+                owner = i
                 phase = 6
             if what == modelled and claim == NONE:
                 claim = i
         elif kind == scope_kind:
             layer = owner = i
-            phase = 5 if phase in _INSIDE_BACKWARD else 1
+            phase = 5 if phase in INSIDE_BACKWARD else 1
         elif what == optimizer:
             phase = 3
         elif what == data:

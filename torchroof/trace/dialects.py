@@ -169,7 +169,32 @@ OPTIMIZER_STEP = "Optimizer.step#"
 GRADIENT_SUMS = frozenset({"aten::add", "aten::add_"})
 """Ops by which the engine itself sums the gradients of a tensor that was used several times."""
 
+SAVES_ITS_RESULT = frozenset(
+    {
+        "aten::_batch_norm_with_update", "aten::_cdist_forward", "aten::_ctc_loss", "aten::_embedding_bag",
+        "aten::_euclidean_dist", "aten::_fused_rms_norm", "aten::_log_softmax", "aten::_native_batch_norm_legit",
+        "aten::_safe_softmax", "aten::_softmax", "aten::_weight_norm_interface", "aten::adaptive_max_pool2d",
+        "aten::adaptive_max_pool3d", "aten::amax", "aten::amin", "aten::celu_", "aten::cholesky", "aten::cumprod",
+        "aten::dist", "aten::elu_", "aten::exp", "aten::exp2", "aten::expm1", "aten::fractional_max_pool2d",
+        "aten::fractional_max_pool3d", "aten::hypot", "aten::leaky_relu_", "aten::linalg_vector_norm",
+        "aten::logcumsumexp", "aten::logsumexp", "aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices",
+        "aten::median", "aten::native_batch_norm", "aten::native_dropout", "aten::native_group_norm",
+        "aten::native_layer_norm", "aten::norm", "aten::prod", "aten::reciprocal", "aten::relu",
+        "aten::rrelu_with_noise_", "aten::rsqrt", "aten::sgn", "aten::sigmoid", "aten::sqrt", "aten::std",
+        "aten::tan", "aten::tanh",
+    }
+)  # fmt: skip
+"""Ops whose derivative needs what they return (torch's derivatives.yaml), so that they have run before it is kept."""
+
+KEEPS_A_TENSOR = frozenset({"aten::detach", "detach"})
+"""What runs inside an op, before its work, where checkpointing keeps one of its operands."""
+
 _NODE = re.compile(r"(?:\w+::)*\w*Backward\d*|torch::autograd::(?:AccumulateGrad|CppNode<.*>|\w+Backward\w*)")
+
+
+def saves_its_result(op: str) -> bool:
+    """Whether an op, or the op that it is the in-place form of, keeps its result for the backward pass."""
+    return op in SAVES_ITS_RESULT or op.removesuffix("_") in SAVES_ITS_RESULT
 
 
 def is_autograd_wrapper(name: str) -> bool:

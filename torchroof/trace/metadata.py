@@ -38,7 +38,7 @@ class LayerFact(msgspec.Struct, frozen=True, omit_defaults=True):
     aliases: tuple[str, ...] = ()
     """Other paths of the same module (shared, tied)."""
     parameters: tuple[TensorFact, ...] = ()
-    """Parameters held by the module itself, not by its children."""
+    """Parameters held by the module itself and by modules below it that were not called, not by other layers."""
     shapes: tuple[ShapeFact, ...] = ()
 
 
