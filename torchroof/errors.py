@@ -15,7 +15,8 @@
     │   └── OptionError               an option has a value outside its range
     ├── OutputError                   a file or folder cannot be written
     ├── RegistrationError             a work model is registered twice, or badly
-    └── CaptureError                  profiling cannot start
+    └── CaptureError                  profiling or measuring cannot start
+        ├── DeviceBusy            other work runs on the device that is to be measured
         ├── ProfilerRunning           another torch profiler is recording
         └── TorchMissing              torch is not installed
 
@@ -81,7 +82,11 @@ class RegistrationError(TorchroofError):
 
 
 class CaptureError(TorchroofError):
-    """Profiling cannot start."""
+    """Profiling or measuring cannot start."""
+
+
+class DeviceBusy(CaptureError):
+    """Other work runs on the device that is to be measured."""
 
 
 class ProfilerRunning(CaptureError):

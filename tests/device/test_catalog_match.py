@@ -90,12 +90,14 @@ def test_a_reported_device_is_matched(name: str, memory: float, units: int, expe
 @pytest.mark.parametrize(
     ("name", "memory", "units", "why"),
     [
-        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 10.5e9, 16, "slice"),
-        ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", 42e9, 42, "slice"),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 10.5e9, 0, "slice"),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 10.5e9, 133, "slice"),
+        ("NVIDIA B7 MIG 1g.10gb", 10.5e9, 16, "slice"),
         ("Orin", 7.4 * GIB, 8, "8 multiprocessors"),
         ("NVIDIA H100", 85e9, 132, "79.16 GiB of memory"),
         ("NVIDIA H100 80GB HBM3", 85e9, 114, "114 multiprocessors"),
-        ("AMD Instinct MI300X", 206e9 / 8, 38, "38 multiprocessors"),
+        ("AMD Instinct MI300X", 206e9 / 8, 37, "37 multiprocessors"),
+        ("AMD Instinct MI300X", 206e9 / 5, 38, "38 multiprocessors"),
         ("AMD Radeon Graphics", 16 * GIB, 8, "none of the devices"),
         ("NVIDIA GeForce RTX 3080", 10 * GIB, 70, "none of the devices"),
         ("Quadro GP100", 17069309952, 56, "not in the device catalogue"),

@@ -1,7 +1,7 @@
 """Ceilings measured on this machine, kept between runs. Reading them needs no torch.
 
-One JSON file per processor, torch version and thread count, in ``$TORCHROOF_CACHE_DIR`` or the system's folder
-for caches. A file that cannot be used counts as absent.
+One JSON file per device, driver, torch version, power limit and thread count, in ``$TORCHROOF_CACHE_DIR`` or the
+system's folder for caches. A file that cannot be used counts as absent.
 """
 
 from __future__ import annotations
@@ -11,27 +11,37 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from torchroof.device.ceilings_file import ceilings_from_json, ceilings_to_json
 from torchroof.device.roof import Ceiling
 from torchroof.errors import CeilingsError
 
-VERSION = 1
+VERSION = 2
+_TEXTS = ("key", "device", "kind", "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """One measurement: under which key, of which processor, in words for the reader, and the ceilings."""
+    """One measurement: under which key, of which device, in words for the reader, and the ceilings.
+
+    ``kind`` is ``cpu`` or an accelerator's, ``device`` the name that a trace of it has (of a CPU without the
+    threads), ``quiet`` whether nothing else ran meanwhile, ``attempts`` how often it was tried.
+    """
 
     key: str
-    cpu: str
+    device: str
+    kind: str
     name: str
     ceilings: tuple[Ceiling, ...]
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    quiet: bool = True
+    attempts: int = 1
 
     @property
     def measured_at(self) -> str:
@@ -58,16 +68,17 @@ def load(key: str) -> Cached | None:
     return found if found is not None and found.key == key else None
 
 
-def store(key: str, ceilings: Sequence[Ceiling], *, name: str) -> None:
-    """Keeps ceilings of this machine's processor, in place of earlier ones. Raises OSError."""
-    path = _file(key)
+def store(measured: Cached) -> None:
+    """Keeps ceilings of this machine, in place of earlier ones. Raises OSError."""
+    path = _file(measured.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {
+        **{name: getattr(measured, name) for name in _TEXTS},
         "version": VERSION,
-        "key": key,
-        "cpu": cpu_name(),
-        "name": name,
-        "ceilings": ceilings_to_json(ceilings),
+        "quiet": measured.quiet,
+        "attempts": measured.attempts,
+        "conditions": dict(measured.conditions),
+        "ceilings": ceilings_to_json(measured.ceilings),
     }
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-", suffix=".json")
     try:
@@ -80,15 +91,15 @@ def store(key: str, ceilings: Sequence[Ceiling], *, name: str) -> None:
         raise
 
 
-def latest() -> Cached | None:
-    """The newest measurement of this machine's processor, whatever the torch version and thread count."""
+def measured_here() -> tuple[Cached, ...]:
+    """Every measurement of this machine's devices, whatever the torch version and thread count, newest first."""
     try:
         files = sorted(cache_folder().glob("ceilings-*.json"))
     except OSError:
-        return None
+        return ()
     here = cpu_name()
-    found = [c for c in map(_read, files) if c is not None and c.cpu == here]
-    return max(found, key=lambda c: c.measured_at, default=None)
+    found = [c for c in map(_read, files) if c is not None and (c.kind != "cpu" or c.device == here)]
+    return tuple(sorted(found, key=lambda c: c.measured_at, reverse=True))
 
 
 def cpu_name() -> str:
@@ -113,9 +124,15 @@ def _read(path: Path) -> Cached | None:
         content = json.loads(path.read_bytes())
         if content["version"] != VERSION:
             return None
-        key, cpu, name = content["key"], content["cpu"], content["name"]
-        if not all(isinstance(text, str) for text in (key, cpu, name)):
+        texts = {name: content[name] for name in _TEXTS}
+        if not all(isinstance(text, str) for text in texts.values()) or not isinstance(content["conditions"], dict):
             return None
-        return Cached(key, cpu, name, ceilings_from_json(content["ceilings"]))
+        return Cached(
+            **texts,
+            ceilings=ceilings_from_json(content["ceilings"]),
+            conditions=content["conditions"],
+            quiet=bool(content["quiet"]),
+            attempts=int(content["attempts"]),
+        )
     except (OSError, ValueError, KeyError, TypeError, CeilingsError):
         return None

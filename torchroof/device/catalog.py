@@ -10,6 +10,7 @@ from typing import Any
 
 from torchroof.device.entry import Entry
 from torchroof.device.shelf import read_shelf
+from torchroof.device.slices import card_of, instance, partition
 from torchroof.errors import UnknownDevice
 from torchroof.resources import configs_folder
 
@@ -96,12 +97,14 @@ def match(properties: Mapping[str, Any]) -> Match:
     name = str(properties.get("name") or "").strip()
     if not name:
         return _match_unnamed(properties)
-    if re.search(r"\bMIG\b", name):
-        return Match(None, (f"{name!r} is a slice of a card; its share of the card's peaks is not known",))
+    if (card := card_of(name)) is not None:
+        return _share(instance(_with_variants(_named(card, entries())), properties), name)
     named = _with_variants(_named(name, entries()))
     if not named:
         return Match(None, (f"{name!r} is not in the device catalogue",))
     fitting = [e for e in named if not _misfits(e, properties)]
+    if not fitting and (part := partition(named, properties)) is not None:
+        return _share(part, name)
     if not fitting:
         return Match(None, (_misfit_sentence(name, named, properties),))
     if any(_rates(e) != _rates(fitting[0]) for e in fitting):
@@ -109,6 +112,12 @@ def match(properties: Mapping[str, Any]) -> Match:
         return Match(None, (f"{name!r} may be any of {names}; the trace does not tell which",))
     entry = fitting[0]
     return Match(entry, (f"{entry.name}: {entry.caution}",) if entry.caution else ())
+
+
+def _share(part: Entry | None, name: str) -> Match:
+    if part is None:
+        return Match(None, (f"{name!r} is a slice of a card; its share of the card's peaks is not known",))
+    return Match(part, (f"{name!r} is judged as a part of a card: {part.name}",))
 
 
 def differences(entry: Entry, properties: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from torchroof.device.roof import Ceiling
+from torchroof.device.roof import PATTERNS, Ceiling
 from torchroof.errors import CeilingsError
 
 UNITS = {"compute": "FLOP/s", "bandwidth": "byte/s", "launch": "s", "host": "s"}
@@ -19,8 +19,14 @@ ORIGINS = ("datasheet", "measured", "derived", "given")
 
 _FIELDS = tuple(f.name for f in fields(Ceiling))
 _REQUIRED = ("kind", "value", "unit")
-_TEXTS = ("kind", "precision", "pipe", "level", "unit", "origin", "source", "confidence", "measured_at")
-_ONLY_FOR = {"precision": "compute", "pipe": "compute", "level": "bandwidth", "capacity_bytes": "bandwidth"}
+_TEXTS = ("kind", "precision", "pipe", "level", "unit", "origin", "source", "confidence", "measured_at", "pattern")
+_ONLY_FOR = {
+    "precision": "compute",
+    "pipe": "compute",
+    "level": "bandwidth",
+    "capacity_bytes": "bandwidth",
+    "pattern": "bandwidth",
+}
 
 
 def read_ceilings(path: str | Path) -> tuple[Ceiling, ...]:
@@ -70,6 +76,10 @@ def _ceiling(place: str, item: object) -> Ceiling:
         _check_positive(place, "capacity_bytes", capacity)
         if not isinstance(capacity, int):
             raise CeilingsError(f"{place} has capacity_bytes = {capacity!r}, which is not a whole number")
+    if item.get("pattern") not in (None, *PATTERNS):
+        raise CeilingsError(f"{place} has the unknown pattern {item['pattern']!r}; known are {', '.join(PATTERNS)}")
+    if item.get("median_value") is not None:
+        _check_positive(place, "median_value", item["median_value"])
     values = {"origin": "given", "source": "ceilings file"} | {k: v for k, v in item.items() if v is not None}
     return Ceiling(**values | {"value": float(item["value"])})
 

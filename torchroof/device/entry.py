@@ -21,6 +21,7 @@ CONFIDENCES = ("high", "medium", "low")
 
 _RANGES: dict[str, tuple[float, float]] = {
     "multiprocessors": (1, 2_000),
+    "dies": (2, 8),
     "boost_hz": (1e8, 1e10),
     "memory_bytes": (2**30, 2**42),
     "memory_bandwidth_bytes_per_s": (1e10, 1e14),
@@ -50,7 +51,8 @@ class Entry:
     ``patterns`` are regular expressions on the name that a driver reports. An entry with ``variant_of``
     has no name of its own: it is told apart from that entry by units and memory. ``multiprocessors`` are
     SMs, compute units, Xe-cores, GPU cores or matrix engines; ``multiprocessors_reported`` lists other
-    counts under which drivers report the same hardware.
+    counts under which drivers report the same hardware. ``dies`` is into how many equal parts the card can be
+    divided, each of which a driver then reports under the card's name. ``origin`` is ``derived`` for a part of a card.
     """
 
     key: str
@@ -66,12 +68,14 @@ class Entry:
     caution: str | None = None
     multiprocessors: int | None = None
     multiprocessors_reported: tuple[int, ...] = ()
+    dies: int | None = None
     boost_hz: float | None = None
     memory_bytes: int | None = None
     l2_bytes: int | None = None
     sparsity: float = 1
     matrix_flops_per_s: Mapping[str, float]
     vector_flops_per_s: Mapping[str, float]
+    origin: str = "datasheet"
 
     @cached_property
     def capability(self) -> tuple[int, int] | None:
@@ -101,7 +105,7 @@ class Entry:
             kind=kind,
             value=float(value),
             unit=unit,
-            origin="datasheet",
+            origin=self.origin,
             source=self.source,
             confidence=self.confidence,
             **more,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -14,6 +13,9 @@ class Ceiling:
     ``launch`` (least time of a kernel) or ``host`` (least time of an op on the host). ``value`` is in
     ``unit``: ``FLOP/s``, ``byte/s`` or ``s``. ``origin`` is ``datasheet``, ``measured``, ``derived`` or
     ``given``. ``capacity_bytes`` is the size of a memory level, ``measured_at`` an ISO 8601 time in UTC.
+
+    ``pattern`` says of a measured bandwidth for which traffic it holds (one of PATTERNS; None: for any), and
+    ``median_value`` what half of the measurements reached, where ``value`` is the best of them.
     """
 
     kind: str
@@ -27,19 +29,31 @@ class Ceiling:
     confidence: str | None = None
     capacity_bytes: int | None = None
     measured_at: str | None = None
+    pattern: str | None = None
+    median_value: float | None = None
+
+
+PATTERNS = ("copy", "read", "update")
+"""Kinds of memory traffic with bandwidths of their own: what is read and written elsewhere, what is hardly
+written, and what is written where it was read. Caches fetch a line before they write to it, so a copy moves
+more than its bytes and an update does not."""
+
+PREFERENCES = ("measured", "datasheet")
 
 
 @dataclass(frozen=True)
 class Roof:
     """The ceilings of one device; questions about them have one answer, or None where nothing is known.
 
-    Of several ceilings for the same thing a measured one is preferred to a given, derived or datasheet one.
+    Of several ceilings for the same thing the user's own (``given``) judges, then the one of the origin that
+    ``prefer`` names, then any other.
     """
 
     name: str
     ceilings: tuple[Ceiling, ...]
     matched: str | None = None
     """The catalogue's key, None for a device that is not in it."""
+    prefer: str = "measured"
 
     def compute(self, precision: str, pipe: str) -> Ceiling | None:
         """The compute ceiling (FLOP/s) of a precision on a pipe (``matrix`` or ``vector``).
@@ -56,20 +70,33 @@ class Roof:
             found = self._best("compute", precision="float32", pipe="vector")
         return found
 
-    def bandwidth(self, working_set_bytes: int | None = None) -> Ceiling | None:
-        """The bandwidth ceiling (byte/s) of the nearest memory level that holds a working set.
+    def bandwidth(self, reach_bytes: int | None = None, pattern: str = "copy") -> Ceiling | None:
+        """The bandwidth ceiling (byte/s) of the nearest memory level that holds so many bytes.
 
-        Levels without a capacity, and None for the working set, mean main memory (``dram``).
+        ``reach_bytes`` is how much was touched since the data in question was; None, or more than any level
+        with a capacity holds, means main memory (``dram``). Of a level's ceilings the one for the ``pattern``
+        of traffic answers, where it has one.
         """
-        best = self._best("bandwidth", level="dram")
-        if working_set_bytes is None:
-            return best
-        holding = [
-            c
+        level = "dram"
+        if reach_bytes is not None:
+            holding = [(c, level_of) for c, level_of in self.levels() if c >= reach_bytes]
+            level = min(holding)[1] if holding else level
+        found = [c for c in self.ceilings if c.kind == "bandwidth" and c.level == level]
+        order = (pattern, None, "copy")
+        return min(
+            found,
+            key=lambda c: (self._rank(c), order.index(c.pattern) if c.pattern in order else len(order)),
+            default=None,
+        )
+
+    def levels(self) -> tuple[tuple[int, str], ...]:
+        """Capacity (bytes) and name of each memory level that has one, the smallest first."""
+        found = {
+            (c.capacity_bytes, c.level)
             for c in self.ceilings
-            if c.kind == "bandwidth" and c.capacity_bytes is not None and c.capacity_bytes >= working_set_bytes
-        ]
-        return min(holding, key=lambda c: c.capacity_bytes or 0) if holding else best
+            if c.kind == "bandwidth" and c.capacity_bytes is not None and c.level is not None
+        }
+        return tuple(sorted(found))
 
     def launch(self) -> Ceiling | None:
         """The least time of a kernel (s)."""
@@ -80,18 +107,31 @@ class Roof:
         compute, memory = self.compute(precision, pipe), self.bandwidth()
         return compute.value / memory.value if compute and memory else None
 
+    def host(self) -> Ceiling | None:
+        """The least time that the host spends on an op (s)."""
+        return self._best("host")
+
+    def sibling(self, ceiling: Ceiling, origin: str) -> Ceiling | None:
+        """The limit on the same thing from another origin: what a datasheet says of what was measured."""
+        same = [
+            c
+            for c in self.ceilings
+            if c.origin == origin
+            and (c.kind, c.precision, c.pipe, c.level) == (ceiling.kind, ceiling.precision, ceiling.pipe, ceiling.level)
+        ]
+        return min(same, key=lambda c: c.pattern not in (ceiling.pattern, None, "copy"), default=None)
+
     def index(self, ceiling: Ceiling) -> int:
         """The position of one of its ceilings."""
         return self.ceilings.index(ceiling)
 
-    def _best(
-        self, kind: str, *, precision: str | None = None, pipe: str | None = None, level: str | None = None
-    ) -> Ceiling | None:
-        return _preferred(
-            c
-            for c in self.ceilings
-            if c.kind == kind and c.precision == precision and c.pipe == pipe and c.level == level
-        )
+    def _best(self, kind: str, *, precision: str | None = None, pipe: str | None = None) -> Ceiling | None:
+        found = [c for c in self.ceilings if c.kind == kind and c.precision == precision and c.pipe == pipe]
+        return min(found, key=lambda c: (self._rank(c), -c.value), default=None)
+
+    def _rank(self, ceiling: Ceiling) -> int:
+        order = ("given", self.prefer, *(o for o in _PREFERENCE if o != self.prefer))
+        return order.index(ceiling.origin) if ceiling.origin in order else len(order)
 
 
 RATED_AS = {
@@ -108,9 +148,4 @@ RATED_AS = {
 }
 """Element types whose arithmetic a device rates under another name."""
 
-_PREFERENCE = {"given": 0, "measured": 1, "derived": 2, "datasheet": 3}
-
-
-def _preferred(ceilings: Iterable[Ceiling]) -> Ceiling | None:
-    """The user's own word first, then what was measured, then what is printed."""
-    return min(ceilings, key=lambda c: _PREFERENCE.get(c.origin, 9), default=None)
+_PREFERENCE = ("measured", "derived", "datasheet")
