@@ -45,15 +45,19 @@ ROOMS: dict[str, set[str]] = {
         "torchroof.device.cache",
         "torchroof.tensors",
     },
+    "measure": {"torchroof.device", "torchroof.capture.environment"},
     "workloads": set(),
     "reports": {"*"},
     "profiling": {"*"},
+    "calibration": {"*"},
     "cli": {"*"},
     "__init__": {"*"},
     "__main__": {"torchroof.cli"},
 }
 
-SINGLE_FILES = {"errors", "units", "resources", "tensors", "reports", "profiling", "__init__", "__main__"}
+SINGLE_FILES = {
+    "errors", "units", "resources", "tensors", "reports", "profiling", "calibration", "__init__", "__main__",
+}  # fmt: skip
 
 # Third-party packages: the places that may import them, as paths below the package.
 AT_MODULE_LEVEL: dict[str, tuple[str, ...]] = {
@@ -62,13 +66,14 @@ AT_MODULE_LEVEL: dict[str, tuple[str, ...]] = {
     "rich": ("views", "cli"),
     "tensorboard": ("views/tensorboard",),
     "PIL": ("views/tensorboard",),
-    "torch": ("capture", "workloads"),
+    "torch": ("capture", "measure", "workloads"),
 }
 INSIDE_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "pandas": ("reports",),
-    "torch": ("profiling", "cli"),
+    "torch": ("profiling", "calibration", "cli"),
+    "pynvml": ("measure/conditions",),
     # The CLI and `import torchroof` must stay quick, so a few load their tools late.
-    "rich": ("reports", "profiling"),
+    "rich": ("reports", "profiling", "calibration"),
 }
 
 # Importing these must not bring these packages along, by any chain of imports at module level.
@@ -77,10 +82,11 @@ LIGHT: dict[str, set[str]] = {
     "torchroof.reports": {"torch", "pandas", "tensorboard"},
     "torchroof.cli": {"torch", "pandas", "tensorboard"},
     "torchroof.profiling": {"torch", "pandas", "tensorboard"},
+    "torchroof.calibration": {"torch", "pandas", "tensorboard"},
     # The verbs are loaded by name, so no chain leads to them.
     **{
         f"torchroof.cli.{v}": {"torch", "pandas", "tensorboard"}
-        for v in ("demo", "report", "devices", "explain")
+        for v in ("demo", "report", "devices", "explain", "calibrate")
     },
 }
 
@@ -88,10 +94,13 @@ LIGHT: dict[str, set[str]] = {
 VENDOR_WORDS = re.compile(r"cuda|nvidia|rocm|\bhip(?![a-z])", re.IGNORECASE)
 VENDOR_PLACES = (
     "capture",
+    "measure",
     "workloads",
     "trace/dialects",
     "device/catalog",
     "cli/demo",
+    "cli/calibrate",
+    "calibration",
     # The names of torch's ops, of which aten::cuda is one.
     "work/models/names",
 )

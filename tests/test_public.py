@@ -17,7 +17,7 @@ import torchroof
 from torchroof import errors
 
 ROOT = Path(__file__).resolve().parent.parent
-PUBLIC = ["Report", "__version__", "analyze", "errors", "load", "profile", "schedule"]
+PUBLIC = ["Report", "__version__", "analyze", "calibrate", "errors", "load", "profile", "schedule"]
 
 
 def test_all_is_sorted_and_complete() -> None:

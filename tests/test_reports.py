@@ -122,7 +122,7 @@ def test_analyze_refuses_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TORCHROOF_CACHE_DIR", str(tmp_path / "empty"))
     with pytest.raises(UnknownDevice):
         analyze(tmp_path / "none.json", device="no such device")
-    with pytest.raises(UnknownDevice, match="torchroof demo"):
+    with pytest.raises(UnknownDevice, match="torchroof calibrate"):
         analyze(tmp_path / "none.json", device="local")
     with pytest.raises(TraceError):
         analyze(tmp_path / "none.json")

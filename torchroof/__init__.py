@@ -1,6 +1,7 @@
 """Per-layer roofline reports from PyTorch's profiler.
 
-`profile` records a training loop, `analyze` reads any Kineto trace, `load` a saved report. Importing this
+`profile` records a training loop, `analyze` reads any Kineto trace, `load` a saved report, `calibrate` measures
+what this machine can do. Importing this
 package imports neither torch nor pandas; each name brings what it needs when it is first used.
 """
 
@@ -10,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torchroof import errors
+    from torchroof.calibration import calibrate
     from torchroof.profiling import profile, schedule
     from torchroof.reports import Report, analyze, load
 
 __version__ = "0.1.0"
 
-__all__ = ["Report", "__version__", "analyze", "errors", "load", "profile", "schedule"]
+__all__ = ["Report", "__version__", "analyze", "calibrate", "errors", "load", "profile", "schedule"]
 
 _HOMES = {
     "Report": "torchroof.reports",
     "analyze": "torchroof.reports",
+    "calibrate": "torchroof.calibration",
     "load": "torchroof.reports",
     "profile": "torchroof.profiling",
     "schedule": "torchroof.profiling",

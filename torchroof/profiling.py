@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from torchroof.capture.recorder import Recording
     from torchroof.capture.window import Settings
     from torchroof.reports import Report
-    from torchroof.work import Model
 
 __all__ = ["profile", "schedule"]
 
@@ -47,12 +46,12 @@ class profile:
     if one is given.
     ``record_shapes=False`` makes recording cheaper and leaves FLOPs and bytes unknown. A window ends at
     ``max_events`` host events. ``device`` names a device of the catalogue and ``ceilings`` are its limits
-    (values, or a JSON file); both go before what the run tells. ``measure=False`` measures no ceilings of the
-    CPU at first use. ``models`` are formulas for ops of your own (see `torchroof.work`).
+    (values, or a JSON file); both go before what the run tells. ``measure=False`` measures no ceilings
+    at first use.
 
-    Entering raises OptionError, UnknownDevice, CeilingsError, RegistrationError, OutputError or CaptureError
-    for arguments that cannot be used, and ProfilerRunning under a running torch profiler. After that nothing
-    raises here: what goes wrong is in ``notes``.
+    Entering raises OptionError, UnknownDevice, CeilingsError, OutputError or CaptureError for arguments that
+    cannot be used, and ProfilerRunning under a running torch profiler. After that nothing raises here: what
+    goes wrong is in ``notes``.
     """
 
     _active: profile | None = None
@@ -69,10 +68,8 @@ class profile:
         device: str | None = None,
         ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
         measure: bool = True,
-        models: Iterable[Model] = (),
     ) -> None:
         self._model = model
-        self._models = tuple(models)
         self._schedule = schedule
         self._logdir = Path(logdir, name or "") if logdir is not None else None
         self._record_shapes = record_shapes
@@ -163,7 +160,6 @@ class profile:
         """Checks every argument and makes what the recording needs."""
         from torchroof.capture.paths import roots_of
         from torchroof.capture.window import Settings
-        from torchroof.work.plugins import installed
 
         chosen = self._schedule if self._schedule is not None else Schedule()
         if not isinstance(chosen, Schedule):
@@ -171,12 +167,11 @@ class profile:
         if not isinstance(self._max_events, int) or self._max_events < 1:
             raise OptionError(f"profile: max_events must be a whole number over 0, not {self._max_events!r}")
         roots = roots_of(self._model)
-        installed().registry.extended(self._models)  # refuses a formula whose op has one before anything is recorded
         self._check_device()
         if self._logdir is not None:
             _check_folder(self._logdir)
         on_cpu = _runs_on_cpu(roots)
-        ceilings, notes = self._measured() if on_cpu else ((), ())
+        ceilings, notes = self._measured(on_cpu)
         return Settings(
             roots=roots,
             schedule=chosen,
@@ -197,14 +192,19 @@ class profile:
         if isinstance(self._ceilings, str | os.PathLike):
             self._ceilings = read_ceilings(Path(self._ceilings))
 
-    def _measured(self) -> tuple[tuple[Ceiling, ...], tuple[str, ...]]:
+    def _measured(self, on_cpu: bool) -> tuple[tuple[Ceiling, ...], tuple[str, ...]]:
+        """The ceilings of the device that will be judged, which travel in the trace."""
         if self._ceilings is not None or self._device is not None:
             return (), ()
         if not self._measure:
-            return (), ("the ceilings of this CPU were not measured, because measure=False was given",)
-        from torchroof.capture.measure import cpu_ceilings
+            said = "the ceilings of this CPU were not measured, because measure=False was given"
+            return (), (said,) if on_cpu else ()
+        from torchroof.measure.live import before_run
 
-        measured = cpu_ceilings()
+        try:
+            measured = before_run(_device_to_judge(on_cpu))
+        except Exception as why:
+            return (), (f"no ceilings were measured: {type(why).__name__}: {why}",)
         return measured.ceilings, measured.notes
 
     def _scratch_folder(self) -> Path:
@@ -255,7 +255,7 @@ class profile:
     def _analyze(self, trace: Path) -> Report:
         from torchroof.reports import analyze
 
-        return analyze(trace, device=self._device, ceilings=self._ceilings, models=self._models)
+        return analyze(trace, device=self._device, ceilings=self._ceilings)
 
 
 def require_torch() -> None:
@@ -290,6 +290,15 @@ def _runs_on_cpu(roots: Mapping[str, Any]) -> bool:
         return True
     places = {p.device.type for root in roots.values() for p in root.parameters()}
     return places == {"cpu"}
+
+
+def _device_to_judge(on_cpu: bool) -> torch.device:
+    import torch
+
+    from torchroof.capture.torch_private import device_type
+
+    kind = "cpu" if on_cpu else device_type()
+    return torch.device(kind) if on_cpu else torch.device(kind, getattr(torch, kind).current_device())
 
 
 def _check_folder(folder: Path) -> None:

@@ -6,13 +6,13 @@ import gzip
 import os
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from torchroof.device.roof import Ceiling
+from torchroof.device.roof import PREFERENCES, Ceiling
 from torchroof.errors import OptionError, ReportFileError, TruncatedTrace, UnknownDevice
 from torchroof.report import codec, lenses, summary
 from torchroof.report.explain import Account, explain
@@ -21,10 +21,10 @@ from torchroof.report.model import Kernel, ReportData, Row, Step
 if TYPE_CHECKING:
     import pandas as pd
 
+    from torchroof.device.cache import Cached
     from torchroof.report.picture import Picture
     from torchroof.views.explain import Explanation
     from torchroof.views.table import Page
-    from torchroof.work import Model
 
 LAYERS_FROM = ("auto", "annotations")
 """Where layers are taken from: scopes of ours or ``nn.Module`` events, or the user's own ranges."""
@@ -220,20 +220,20 @@ def analyze(
     device: str | None = None,
     ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
     *,
+    roof: str | None = None,
     partial: bool = False,
     layers_from: str = "auto",
     memory_limit: int | None = None,
-    models: Iterable[Model] = (),
 ) -> Report:
     """The report of a Kineto trace (``.json`` or ``.json.gz``).
 
-    ``device`` names a device of the catalogue, or ``"local"`` for the ceilings that a live run measured on
-    this machine; ``ceilings`` are the limits themselves or a JSON file of them. Without either, the trace
-    says what it ran on. Of a file that ends early, ``partial`` gives the report of its whole part; without it
+    ``device`` names a device of the catalogue, or ``"local"`` for the ceilings that were measured on this
+    machine, of the same device; ``ceilings`` are the limits themselves or a JSON file of them. Without either,
+    the trace says what it ran on. ``roof`` is ``"measured"`` or ``"datasheet"``, where both are known; without
+    it what was measured judges. Of a file that ends early, ``partial`` gives the report of its whole part; without it
     TruncatedTrace is raised, which carries that report. ``layers_from="annotations"`` takes the ranges of
     `record_function` for layers. ``memory_limit`` in bytes (default: 8 GiB) is what one file may take. Raises
-    TraceError, OptionError, UnknownDevice and CeilingsError. ``models`` are formulas of ops of your own (see
-    `torchroof.work`); RegistrationError for an op that has one.
+    TraceError, OptionError, UnknownDevice and CeilingsError.
     """
     from torchroof.device.catalog import find
     from torchroof.device.ceilings_file import read_ceilings
@@ -244,9 +244,11 @@ def analyze(
 
     if isinstance(ceilings, str | os.PathLike):
         ceilings = read_ceilings(Path(ceilings))
+    if roof not in (None, *PREFERENCES):
+        raise OptionError(f"roof must be one of {', '.join(PREFERENCES)}, not {roof!r}")
+    local = None
     if device == "local":
-        measured = _measured_here()
-        device, ceilings = None, ceilings if ceilings is not None else measured
+        device, local = None, _measured_here() if ceilings is None else None
     elif device is not None:
         find(device)  # an unknown name is refused before the trace is read
     if layers_from not in LAYERS_FROM:
@@ -254,7 +256,7 @@ def analyze(
     table = read(path, partial=True, memory_limit=memory_limit or MEMORY_LIMIT)
     if layers_from == "annotations":
         table = with_ranges_as_layers(table)
-    report = Report(analyse(table, device=device, ceilings=ceilings, models=models))
+    report = Report(analyse(table, device=device, ceilings=ceilings, local=local, roof=roof))
     if table.cut and not partial:
         cut = TruncatedTrace(table.cut)
         cut.report = report
@@ -262,13 +264,13 @@ def analyze(
     return report
 
 
-def _measured_here() -> Sequence[Ceiling]:
+def _measured_here() -> Sequence[Cached]:
     from torchroof.device import cache
 
-    measured = cache.latest()
-    if measured is None:
-        raise UnknownDevice("no ceilings have been measured on this machine; run torchroof demo first")
-    return measured.ceilings
+    measured = cache.measured_here()
+    if not measured:
+        raise UnknownDevice("no ceilings have been measured on this machine; run `torchroof calibrate` first")
+    return measured
 
 
 def load(path: str | os.PathLike[str]) -> Report:

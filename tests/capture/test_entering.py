@@ -120,7 +120,7 @@ def test_torchs_new_precision_switches_do_not_stop_a_run() -> None:
         "torch.backends.cuda.matmul.fp32_precision = 'tf32'\n"
         "with torchroof.profile(measure=False) as prof: torch.ones(2)\n"
         "print(prof.report.data.environment['allow_tf32_matmul'], [n.text for n in prof.report.data.notes])\n"
-        "from torchroof.capture.measure import cache_key; cache_key()"
+        "from torchroof.measure.conditions import cache_key; cache_key(torch.device('cpu'))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.startswith("True ") and "lost" not in run.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,10 +63,9 @@ def test_the_same_bits_with_and_without(name: str) -> None:
 
 
 def test_the_same_bits_when_ceilings_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torchroof.capture import measure
+    from torchroof.measure import calibrate
 
-    monkeypatch.setattr(measure, "BUDGET_S", 0.2)
-    monkeypatch.setattr(measure.cpu_ceilings, "__defaults__", (0.2,))
+    monkeypatch.setattr(calibrate, "LIVE", replace(calibrate.LIVE, total_s=0.2))
     plain, profiled = _train("dropout", False), _train("dropout", True, measure=True)
     assert all(torch.equal(a, b) for a, b in zip(plain, profiled, strict=True))
 

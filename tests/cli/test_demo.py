@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,11 @@ pytest.importorskip("torch")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from torchroof.capture import measure
+    from torchroof.measure import calibrate
 
     monkeypatch.setenv("TORCHROOF_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("KINETO_LOG_LEVEL", "9")
-    monkeypatch.setattr(measure.cpu_ceilings, "__defaults__", (0.3,))
+    monkeypatch.setattr(calibrate, "LIVE", replace(calibrate.LIVE, total_s=0.3))
 
 
 def test_the_lesson_as_json(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

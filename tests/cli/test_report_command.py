@@ -148,7 +148,7 @@ def test_missing_file_and_folder(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_unknown_devices(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "H100" in refused(capsys, "report", trace, "--device", "H10")
-    assert "torchroof demo" in refused(capsys, "report", trace, "--device", "local")
+    assert "torchroof calibrate" in refused(capsys, "report", trace, "--device", "local")
 
 
 def test_bad_ceilings(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,6 +173,6 @@ def test_a_missing_compute_ceiling_still_tells_the_memory_time() -> None:
 
 def test_a_working_set_that_fits_a_cache_is_judged_by_it() -> None:
     roof = Roof("cpu", (compute(1e12), bandwidth(1e10), bandwidth(1e11, "l2", 1000)))
-    inside, outside = place(work(0, 1000), None, None, roof), place(work(0, 1001), None, None, roof)
+    inside, outside = (place(work(0, 1000), None, None, roof, reach_bytes=reach) for reach in (1000, 1001))
     assert (inside.level, inside.floor_ns) == ("l2", pytest.approx(10))
-    assert (outside.level, outside.floor_ns) == ("dram", pytest.approx(100.1))
+    assert (outside.level, outside.floor_ns) == ("dram", pytest.approx(100))

@@ -20,7 +20,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "cuda": torch.version.cuda,
         "rocm": getattr(torch.version, "hip", None),
-        "driver": _driver(),
+        "driver": driver_version(),
         "device_type": device_type(),
         "threads": torch.get_num_threads(),
         "allow_tf32_matmul": _tf32(torch.backends.cuda.matmul, "allow_tf32", "fp32_precision"),
@@ -63,7 +63,7 @@ def _attribute(start: Any, dotted: str) -> str | None:
     return None if start is None else str(start)
 
 
-def _driver() -> str | None:
+def driver_version() -> str | None:
     """The NVIDIA driver's version, where the kernel module tells it."""
     try:
         first = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8").split("\n")[0]

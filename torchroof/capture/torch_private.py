@@ -128,6 +128,13 @@ def device_type() -> str:
     return "xpu" if xpu is not None and xpu.is_available() else "cpu"
 
 
+def same_devices() -> tuple[int, ...]:
+    """Indices of the visible accelerators that are the same kind as the one in use."""
+    module = getattr(torch, device_type())
+    used = module.get_device_name(module.current_device())
+    return tuple(i for i in range(module.device_count()) if module.get_device_name(i) == used)
+
+
 def activities() -> list[Any]:
     """The host, and the accelerator that is there."""
     wanted = {"cuda": "CUDA", "xpu": "XPU"}.get(device_type())

@@ -14,7 +14,7 @@ from torchroof.capture.environment import cpu_description, environment
 from torchroof.capture.optimizers import OptimizerSteps
 from torchroof.capture.schedule import Schedule, StepKind
 from torchroof.capture.scopes import ModuleScopes
-from torchroof.capture.torch_private import new_profiler, pause, private_api
+from torchroof.capture.torch_private import new_profiler, pause, private_api, same_devices
 from torchroof.capture.watch import EventLimit
 from torchroof.device.roof import Ceiling
 from torchroof.trace.metadata import KEY, STEP_PREFIX, CaptureFacts, facts_as_json
@@ -155,11 +155,18 @@ class Window:
             optimizers=self._optimizers.facts(self._scopes.parameter_owners()),
             optimizer_steps=self._optimizers.steps,
             environment=environment(),
-            ceilings={"0": [asdict(c) for c in settings.ceilings]} if settings.ceilings else {},
+            ceilings=self._ceilings(),
             device_names={"0": cpu_description()} if settings.on_cpu else {},
             overhead={"layer_calls": calls, "hook_ns_estimate": calls * HOOK_NS, "measured": False},
             notes=(*settings.notes, *private_api().missing, *notes, *self._scope_notes()),
         )
+
+    def _ceilings(self) -> dict[str, list[dict[str, Any]]]:
+        """By device: the CPU's, or those of the accelerator in use for each one of the same name."""
+        written = [asdict(c) for c in self._settings.ceilings]
+        if not written:
+            return {}
+        return {str(i): written for i in ((0,) if self._settings.on_cpu else same_devices())}
 
     def _counted(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The steps that count, and sentences on what is unusual about them."""

@@ -16,6 +16,7 @@ VERBS = (
     ("demo", "torchroof.cli.demo", "train a small network here and print its table"),
     ("report", "torchroof.cli.report", "the per-layer roofline table of a trace"),
     ("devices", "torchroof.cli.devices", "show what ceilings are known, from where, how sure"),
+    ("calibrate", "torchroof.cli.calibrate", "measure the ceilings of a device here, and keep them"),
     ("explain", "torchroof.cli.explain", "work out the FLOPs, bytes and least time of one op"),
 )
 """Name, module, help. Only the module of the verb that runs is imported, for a quick start."""
@@ -30,6 +31,14 @@ class _UsageError(Exception):
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message}; see {self.prog} --help")
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Gives the longest verb room for its help beside it; argparse forgets their indent."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog)
+        self._action_max_length = 4 + max(len(name) for name, *_ in VERBS)
 
 
 class _Version(argparse.Action):
@@ -70,6 +79,7 @@ def _run(words: list[str]) -> int:
         prog="torchroof",
         description="Attributes kernel time to the layers of a PyTorch model and judges each by a roofline.",
         epilog=_CODES,
+        formatter_class=_Formatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")

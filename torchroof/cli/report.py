@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchroof import reports
 from torchroof.cli import exit_codes
+from torchroof.device.roof import PREFERENCES
 from torchroof.errors import OptionError, OutputError, TraceError, TruncatedTrace
 from torchroof.report import codec
 from torchroof.report.lenses import BY, SORT, filter_of
@@ -45,8 +46,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--device",
         metavar="NAME",
-        help="a device of `torchroof devices`, or local: what a live run measured here",
+        help="a device of `torchroof devices`, or local: what was measured here of the trace's device",
     )
+    add("--roof", choices=PREFERENCES, help="which judges where both are known (default: what was measured)")
     add("--ceilings", metavar="FILE", help="the device's limits as a JSON list, see docs/report-schema.md")
     add("--partial", action="store_true", help="a trace that ends early is no error: report its whole part")
     add("--layers-from", choices=reports.LAYERS_FROM, default="auto", help="take record_function ranges for layers")
@@ -131,10 +133,10 @@ def _make_folder(path: str) -> None:
 def _report(args: argparse.Namespace) -> tuple[Report, int]:
     """The report and the exit code: of a trace that ends early there is a report, and it was bad input."""
     if reports.is_saved_report(args.file):
-        if args.device or args.ceilings or args.layers_from != "auto":
+        if args.device or args.ceilings or args.roof or args.layers_from != "auto":
             raise OptionError(
                 f"{args.file} is a report, its roof is drawn and its layers are chosen; "
-                "give --device, --ceilings or --layers-from with its trace"
+                "give --device, --ceilings, --roof or --layers-from with its trace"
             )
         return reports.load(args.file), exit_codes.DONE
     try:
@@ -152,6 +154,7 @@ def analysis_options(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "device": args.device,
         "ceilings": args.ceilings,
+        "roof": args.roof,
         "layers_from": args.layers_from,
         "memory_limit": limit,
     }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from torchroof.device.cache import Cached
 from torchroof.device.roof import Ceiling
 from torchroof.join.attribute import (
     PHASE_NAMES,
@@ -24,13 +25,14 @@ from torchroof.report.ledger import Ledger, keep_ledger
 from torchroof.report.lenses import flag_layers
 from torchroof.report.model import Copy, Device, Kernel, Note, ReportData, Step, Unattributed
 from torchroof.report.pricing import Prices, price_calls
-from torchroof.report.roofs import Chosen, choose_roofs
+from torchroof.report.residency import serve
+from torchroof.report.roofs import Chosen, Wish, choose_roofs
 from torchroof.report.rows import Rows, build_rows
 from torchroof.report.sharing import share_optimizers
 from torchroof.report.totals import add_up
 from torchroof.trace.table import NONE, TraceTable
-from torchroof.work.plugins import installed
-from torchroof.work.registry import Model
+from torchroof.work.registry import Registry
+from torchroof.work.standard import STANDARD
 
 
 def analyse(
@@ -38,24 +40,27 @@ def analyse(
     *,
     device: str | None = None,
     ceilings: Sequence[Ceiling] | None = None,
-    models: Iterable[Model] = (),
+    local: Sequence[Cached] | None = None,
+    roof: str | None = None,
+    registry: Registry = STANDARD,
 ) -> ReportData:
     """The report of one trace.
 
     ``device`` names a device of the catalogue whose roof judges in place of the file's own; ``ceilings``
-    replace all others; ``models`` are formulas besides those that are installed. Raises UnknownDevice, and
-    RegistrationError for a formula whose op has one. A device that nobody knows leaves the report without a roof.
+    replace all others; ``local`` are measurements of this machine's devices, to be used in place of the file's
+    own; ``roof`` (measured or datasheet) says which of two limits judges. Raises UnknownDevice and OptionError.
+    A device that nobody knows leaves the report without a roof.
     """
-    registry = installed().registry.extended(models)
     attribution = attribute(table, registry.role)
     if attribution.run is RunKind.LOST:
         return _lost(table, attribution)
     ledger = keep_ledger(table, attribution)
-    chosen = {
-        c.index: c
-        for c in choose_roofs(table.metadata, attribution.facts, ledger.devices, device=device, ceilings=ceilings)
-    }
-    prices = price_calls(table, attribution, registry, {i: c.roof for i, c in chosen.items()})
+    wish = Wish(device, ceilings, local, roof)
+    on_cpu = attribution.run is RunKind.CPU
+    found = choose_roofs(table.metadata, attribution.facts, ledger.devices, wish, on_cpu=on_cpu)
+    chosen = {c.index: c for c in found}
+    roofs = {i: c.roof for i, c in chosen.items()}
+    prices = serve(table, attribution, price_calls(table, attribution, registry, roofs), roofs)
     rows = build_rows(attribution, ledger, prices, share_optimizers(table, attribution), chosen)
     unattributed = _unattributed(attribution, ledger)
     totals = add_up(attribution, ledger, rows, prices, unattributed, chosen)
@@ -192,7 +197,6 @@ def _notes(table: TraceTable, attribution: Attribution, chosen: dict[int, Chosen
                 notes.append(Note(kind="roof", text=text))
     if attribution.facts:
         notes.extend(Note(kind="capture", text=text) for text in attribution.facts.notes)
-    notes.extend(Note(kind="work models", text=text) for text in installed().problems)
     if len(attribution.kernels) and not table.signatures:
         notes.append(
             Note(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from torchroof import units
 from torchroof.device.roof import Ceiling, Roof
@@ -12,13 +14,36 @@ from torchroof.report.totals import peak_of
 from torchroof.work.registry import MATRIX_FAMILIES
 from torchroof.work.standard import STANDARD
 
+T = TypeVar("T")
 
-def judging(data: ReportData) -> list[Ceiling]:
+
+def judging(data: ReportData) -> list[Judge]:
     """The ceilings that judged a row, those that judged most kernel time first."""
-    by_index = {d.index: d.ceilings for d in data.devices}
-    return _by_weight(
-        (by_index[row.device][row.ceiling], row.kernel_ns) for row in data.rows if row.ceiling is not None
-    )
+    roofs = {d.index: Roof(d.name or "", d.ceilings) for d in data.devices}
+    judges = [
+        (Judge(roofs[row.device].ceilings[row.ceiling], roofs[row.device]), row.kernel_ns)
+        for row in data.rows
+        if row.ceiling is not None
+    ]
+    return _by_weight(judges)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A ceiling that judged, and the roof that it belongs to."""
+
+    ceiling: Ceiling
+    roof: Roof
+
+    @property
+    def beside(self) -> str:
+        """How much of the datasheet's peak was measured, where both are known; else nothing."""
+        measured, printed = (self.roof.sibling(self.ceiling, origin) for origin in ("measured", "datasheet"))
+        if measured is None or printed is None:
+            return ""
+        if self.ceiling.origin == "measured":
+            return f" = {units.percent(self.ceiling.value / printed.value)} of the datasheet's"
+        return f", of which {units.percent(measured.value / printed.value)} was measured"
 
 
 def mfu_peak(data: ReportData) -> str:
@@ -37,14 +62,15 @@ def mfu_peak(data: ReportData) -> str:
     return f"{ceiling_value(peaks[0])}{others} ({peaks[0].origin})"
 
 
-def told(ceilings: Iterable[Ceiling], now: float) -> tuple[str, ...]:
+def told(judges: Iterable[Judge], now: float) -> tuple[str, ...]:
     """The ceilings as short texts, those of one origin and age in one: ``l3 47 GB/s, l2 150 GB/s (datasheet)``.
 
     ``now`` is in Unix seconds.
     """
     groups: dict[str, list[str]] = {}
-    for ceiling in ceilings:
-        groups.setdefault(_origin(ceiling, now), []).append(ceiling_value(ceiling))
+    for judge in judges:
+        said = ceiling_value(judge.ceiling) + judge.beside
+        groups.setdefault(_origin(judge.ceiling, now), []).append(said)
     return tuple(f"{', '.join(values)} ({origin})" for origin, values in groups.items())
 
 
@@ -57,13 +83,15 @@ def ceiling_value(ceiling: Ceiling) -> str:
     """``float32 vector 322 GFLOP/s``."""
     what = f"{ceiling.precision} {ceiling.pipe}" if ceiling.kind == "compute" else ceiling.level or ceiling.kind
     unit = {"FLOP/s": "FLOP/s", "byte/s": "B/s"}.get(ceiling.unit, ceiling.unit)
+    if ceiling.pattern is not None:
+        what += f" {ceiling.pattern}"
     return f"{what} {units.quantity(ceiling.value, unit)}"
 
 
-def _by_weight(weighed: Iterable[tuple[Ceiling, int]]) -> list[Ceiling]:
-    sums: dict[Ceiling, int] = {}
-    for ceiling, weight in weighed:
-        sums[ceiling] = sums.get(ceiling, 0) + weight
+def _by_weight(weighed: Iterable[tuple[T, int]]) -> list[T]:
+    sums: dict[T, int] = {}
+    for item, weight in weighed:
+        sums[item] = sums.get(item, 0) + weight
     return sorted(sums, key=lambda c: -sums[c])
 
 

@@ -17,8 +17,8 @@ from torchroof.report.model import PHASES, Copy, Device, Kernel, Layer, ReportDa
 from torchroof.report.naming import layers_named
 from torchroof.roofline.place import pipe_of, ridge
 from torchroof.roofline.verdict import IDLE_UNITS_EFFICIENCY, LATENCY_FACTOR, words
-from torchroof.work.plugins import installed
 from torchroof.work.registry import Registry
+from torchroof.work.standard import STANDARD
 
 T = TypeVar("T")
 
@@ -96,13 +96,11 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """For a container its own and its children's lines, each child with all within it, equal ones folded."""
 
 
-def explain(data: ReportData, path: str, registry: Registry | None = None) -> Account:
+def explain(data: ReportData, path: str, registry: Registry = STANDARD) -> Account:
     """The accounting of a layer, of a pattern of equal layers, or of a label such as ``(optimizer)``.
 
-    ``registry`` gives the formulas in words (default: the installed ones). Raises OptionError where nothing has
-    the path.
+    ``registry`` gives the formulas in words. Raises OptionError where nothing has the path.
     """
-    registry = registry or installed().registry
     loose = [row for row in data.rows if row.path is None and layer_label(row, None) == path]
     if loose:
         return _account(data, path, (), loose, loose, registry)
@@ -242,7 +240,8 @@ def _because(line: Line, row: Row, calls: int, device: Device | None, registry: 
     if line.bound == "latency":
         return _latency(line, roof)
     compute = roof.compute(row.precision, pipe_of(registry.family(row.op or ""))) if row.precision else None
-    bandwidth = roof.bandwidth(line.bytes // max(1, calls) if line.bytes is not None else None)
+    judge = None if row.ceiling is None else device.ceilings[row.ceiling]
+    bandwidth = judge if judge is not None and judge.kind == "bandwidth" else roof.bandwidth()
     return _sides(line, compute, bandwidth)
 
 
@@ -275,7 +274,7 @@ def _sides(line: Line, compute: Ceiling | None, bandwidth: Ceiling | None) -> st
             f"over {bandwidth.level} is {units.digits(point)}"
         )
     if line.bound == "cache" and bandwidth is not None:
-        told += f"; what one call moves fits into {bandwidth.level}"
+        told += f"; its tensors were touched so recently that {bandwidth.level} still held them, or it was that quick"
     return told
 
 

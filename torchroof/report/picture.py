@@ -16,7 +16,7 @@ from torchroof.errors import OptionError
 from torchroof.report.line import Line, Lines
 from torchroof.report.model import Device, ReportData
 from torchroof.roofline.place import pipe_of
-from torchroof.work.plugins import installed
+from torchroof.work.standard import STANDARD
 
 RANKED = 9
 """Points that are numbered and named: as many as there are digits."""
@@ -179,10 +179,21 @@ def _chosen(data: ReportData, device: Device) -> tuple[Ceiling, ...]:
         if row.ceiling is not None:
             kept.add(device.ceilings[row.ceiling])
         if row.precision and row.flops:
-            over = roof.compute(row.precision, pipe_of(installed().registry.family(row.op) if row.op else None))
+            over = roof.compute(row.precision, pipe_of(STANDARD.family(row.op) if row.op else None))
             kept |= {over} if over else set()
-    alike = {(c.kind, c.precision, c.pipe, c.level) for c in kept if c.kind in ("compute", "bandwidth")}
-    return tuple(c for c in device.ceilings if (c.kind, c.precision, c.pipe, c.level) in alike and c.value > 0)
+    alike = {_what(c) for c in kept if c.kind in ("compute", "bandwidth")}
+    best: dict[object, Ceiling] = {}
+    for c in device.ceilings:
+        key = (_what(c), c.origin)
+        known = best.get(key)
+        if _what(c) in alike and c.value > 0 and (known is None or (c in kept, c.value) > (known in kept, known.value)):
+            best[key] = c
+    return tuple(c for c in device.ceilings if c in best.values())
+
+
+def _what(ceiling: Ceiling) -> tuple[str | None, ...]:
+    """What a ceiling limits; of several patterns of traffic one line is drawn, the highest that judged."""
+    return ceiling.kind, ceiling.precision, ceiling.pipe, ceiling.level
 
 
 def _point(line: Line, lines: Lines, roof: bool) -> Point | None:

@@ -13,7 +13,7 @@ import numpy as np
 from torchroof.device.roof import Roof
 from torchroof.join.attribute import Attribution
 from torchroof.report.operands import Calls, by_call
-from torchroof.roofline.place import Placement, place
+from torchroof.roofline.place import Placement, place, traffic
 from torchroof.tensors import OpCall
 from torchroof.trace.dialects import matrix_precision
 from torchroof.trace.table import NONE, Int32, TraceTable
@@ -94,7 +94,8 @@ class _Pricer:
         precision = self._registry.precision(call)
         if matrix and precision == "float32" and priced.family in MATRIX_FAMILIES:
             precision = matrix
-        placement = place(priced.work, priced.family, precision, self._roofs.get(device))
+        pattern = traffic(priced.work, call.name)
+        placement = place(priced.work, priced.family, precision, self._roofs.get(device), pattern=pattern)
         work = priced.work
         reason = priced.reason
         if op is None:

@@ -6,11 +6,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torchroof.device.catalog import differences, find, match
+from torchroof.device.cache import Cached
+from torchroof.device.catalog import Match, differences, find, match
 from torchroof.device.ceilings_file import ceilings_from_json
-from torchroof.device.roof import Ceiling, Roof
-from torchroof.errors import CeilingsError
+from torchroof.device.roof import PREFERENCES, Ceiling, Roof
+from torchroof.errors import CeilingsError, OptionError, UnknownDevice
 from torchroof.trace.metadata import CaptureFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What roof was asked for.
+
+    ``device`` is a name for the catalogue, ``ceilings`` a list that replaces all others. ``local`` are the
+    measurements of this machine's devices, newest first, to be used in place of the file's own (None: they
+    are not asked for). ``prefer`` is one of PREFERENCES: which of two limits on the same thing judges.
+    """
+
+    device: str | None = None
+    ceilings: Sequence[Ceiling] | None = None
+    local: Sequence[Cached] | None = None
+    prefer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,55 +40,145 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the file says of one device."""
+
+    index: int
+    name: str | None
+    properties: Mapping[str, Any]
+    carried: tuple[Ceiling, ...]
+    on_cpu: bool
+
+    @property
+    def multiprocessors(self) -> int | None:
+        units = self.properties.get("numSms")
+        return int(units) if isinstance(units, int) and units > 0 else None
+
+    def chosen(self, roof: Roof | None, notes: Iterable[str] = (), name: str | None = None) -> Chosen:
+        return Chosen(self.index, self.name or name, roof, self.multiprocessors, tuple(notes))
+
+
 def choose_roofs(
     metadata: Mapping[str, Any],
     facts: CaptureFacts | None,
     devices: Iterable[int],
+    wish: Wish = Wish(),
     *,
-    device: str | None = None,
-    ceilings: Sequence[Ceiling] | None = None,
+    on_cpu: bool = False,
 ) -> tuple[Chosen, ...]:
-    """A roof per device index: the one asked for, else the file's own ceilings, else the catalogue's.
+    """A roof per device index: the one asked for, else the file's own ceilings together with the catalogue's.
 
-    ``device`` is a name for the catalogue, ``ceilings`` a list that replaces all others. Raises
-    UnknownDevice for a name that the catalogue does not have.
+    ``on_cpu`` is whether the run's device is the CPU. Raises UnknownDevice for a name that the catalogue does
+    not have and for a device of which nothing was measured here, OptionError where no ceiling is of the
+    preferred kind.
     """
     properties = _properties(metadata)
-    return tuple(_choose(index, properties, facts, device, ceilings) for index in devices)
+    chosen = tuple(_choose(_told(i, properties, facts, on_cpu), wish) for i in devices)
+    return chosen if wish.prefer is None else tuple(_preferring(c, wish.prefer) for c in chosen)
 
 
-def _choose(
-    index: int,
-    properties: list[Mapping[str, Any]],
-    facts: CaptureFacts | None,
-    device: str | None,
-    ceilings: Sequence[Ceiling] | None,
-) -> Chosen:
-    own = _own_properties(properties, index)
+def _told(index: int, properties: list[Mapping[str, Any]], facts: CaptureFacts | None, on_cpu: bool) -> _Told:
+    own = {} if on_cpu else _own_properties(properties, index)
     name = str(own.get("name") or "") or (facts.device_names.get(str(index)) if facts else None) or None
-    units = own.get("numSms")
-    multiprocessors = int(units) if isinstance(units, int) and units > 0 else None
-    if device is not None:
-        entry = find(device)
-        roof = entry.roof()
-        notes = differences(entry, own) if own else ()
-        if ceilings:
-            roof = Roof(roof.name, tuple(ceilings) + roof.ceilings, roof.matched)
-        return Chosen(index, name or entry.name, roof, multiprocessors, tuple(notes))
-    if ceilings:
-        return Chosen(index, name, Roof(name or "given ceilings", tuple(ceilings)), multiprocessors)
-    carried = _carried(facts, index)
-    if carried:
-        return Chosen(index, name, Roof(name or f"device {index}", carried), multiprocessors)
-    if own:
-        found = match(own)
-        if found.entry is not None:
-            return Chosen(index, name or found.entry.name, found.entry.roof(), multiprocessors, found.notes)
-        return Chosen(index, name, None, multiprocessors, (*found.notes, _HOW))
-    return Chosen(index, name, None, multiprocessors, (f"the file does not say what device {index} is; {_HOW}",))
+    return _Told(index, name, own, _carried(facts, index), on_cpu)
+
+
+def _choose(told: _Told, wish: Wish) -> Chosen:
+    if wish.device is not None:
+        return _asked_for(told, wish.device, wish.ceilings)
+    if wish.ceilings:
+        return told.chosen(Roof(told.name or "given ceilings", tuple(wish.ceilings)))
+    known = match(told.properties) if told.properties else Match(None)
+    printed = known.entry.roof() if known.entry is not None else None
+    if wish.local is not None:
+        return _measured_here(told, wish.local, printed)
+    if told.carried:
+        return told.chosen(_joined(told, told.carried, printed), known.notes if printed else ())
+    if printed is not None:
+        return told.chosen(printed, known.notes, known.entry.name if known.entry else None)
+    if told.properties:
+        return told.chosen(None, (*known.notes, _HOW))
+    return told.chosen(None, (f"the file does not say what device {told.index} is; {_HOW}",))
 
 
 _HOW = "give a roof with --device NAME (see `torchroof devices`) or --ceilings FILE"
+
+
+def _asked_for(told: _Told, device: str, ceilings: Sequence[Ceiling] | None) -> Chosen:
+    entry = find(device)
+    roof = entry.roof()
+    if ceilings:
+        roof = Roof(roof.name, tuple(ceilings) + roof.ceilings, roof.matched)
+    notes = differences(entry, told.properties) if told.properties else ()
+    if told.on_cpu:
+        notes = (f"the run was on a CPU, and is judged by the roof of {entry.name}",)
+    return told.chosen(roof, notes, entry.name)
+
+
+def _joined(told: _Told, measured: tuple[Ceiling, ...], printed: Roof | None) -> Roof:
+    """What was measured, and what the datasheet says beside it."""
+    if printed is None:
+        return Roof(told.name or f"device {told.index}", measured)
+    has_launch = any(c.kind == "launch" for c in measured)
+    rest = tuple(c for c in printed.ceilings if not (has_launch and c.kind == "launch"))
+    return Roof(printed.name, measured + rest, printed.matched)
+
+
+def _measured_here(told: _Told, local: Sequence[Cached], printed: Roof | None) -> Chosen:
+    """By the newest measurement of the same device on this machine; for a CPU run, of this machine's CPU."""
+    if told.on_cpu:
+        found = next((c for c in local if c.name == told.name), None) or next(
+            (c for c in local if c.kind == "cpu"), None
+        )
+    else:
+        found = next((c for c in local if c.kind != "cpu" and c.device == told.name), None)
+    if found is None:
+        wanted = "the CPU" if told.on_cpu else told.name or f"device {told.index}, which the trace does not name"
+        how = "run `torchroof calibrate`" if told.on_cpu else "run `torchroof calibrate` where it is"
+        raise UnknownDevice(f"no ceilings of {wanted} have been measured on this machine; {how}, or name its roof")
+    notes = []
+    if told.name is not None and told.name != found.name:
+        notes.append(f"the run was on {told.name}, and is judged by what was measured on {found.name}")
+    elif told.name is None:
+        notes.append(f"the file does not say what it ran on; it is judged by what was measured on {found.name}")
+    if not found.quiet:
+        notes.append("those ceilings were measured beside other work and may be too low; run `torchroof calibrate`")
+    return told.chosen(_joined(told, found.ceilings, printed), notes, found.name)
+
+
+def _preferring(chosen: Chosen, prefer: str) -> Chosen:
+    """The same roof, judging by what was measured or by the datasheet. Raises OptionError."""
+    if prefer not in PREFERENCES:
+        raise OptionError(f"roof must be one of {', '.join(PREFERENCES)}, not {prefer!r}")
+    roof = chosen.roof
+    if roof is None:
+        return chosen
+    limits = [c for c in roof.ceilings if c.kind in ("compute", "bandwidth")]
+    if not any(c.origin == prefer for c in limits):
+        name = chosen.name or f"device {chosen.index}"
+        if prefer == "measured":
+            raise OptionError(
+                f"the file has no measured ceilings of {name}; --device local takes those measured on this machine, "
+                "and `torchroof calibrate` measures them"
+            )
+        raise OptionError(f"no datasheet peaks are known of {name}; leave out --roof datasheet, or name a --device")
+    printed = {(c.kind, c.precision, c.pipe, c.level) for c in limits if c.origin == prefer}
+    kept = tuple(
+        c
+        for c in roof.ceilings
+        if prefer == "measured"
+        or c.origin == prefer
+        or c.origin == "given"
+        or (c.kind, c.precision, c.pipe, c.level) not in printed
+    )
+    return Chosen(
+        chosen.index,
+        chosen.name,
+        Roof(roof.name, kept, roof.matched, prefer),
+        chosen.multiprocessors,
+        chosen.notes,
+    )
 
 
 def _carried(facts: CaptureFacts | None, index: int) -> tuple[Ceiling, ...]:

@@ -44,14 +44,45 @@ def pipe_of(family: str | None) -> str:
     return "matrix" if family in MATRIX_FAMILIES else "vector"
 
 
-def place(work: Work, family: str | None, precision: str | None, roof: Roof | None) -> Placement:
-    """The placement of one call's work. Work without FLOPs is a normal point, judged by bandwidth."""
+def traffic(work: Work, op: str) -> str:
+    """The pattern of an op's memory traffic: ``read``, ``update`` (it writes what it read) or ``copy``.
+
+    torch's names tell: an op that ends in an underscore writes its first operand, and all of them but copies
+    read it before.
+    """
+    if work.bytes_read is None or work.bytes_written is None:
+        return "copy"
+    if work.bytes_written <= HARDLY_WRITTEN * work.bytes_read:
+        return "read"
+    name = op.rpartition("::")[2].partition(".")[0]
+    in_place = name.endswith("_") and not name.endswith("copy_") and work.bytes_written <= work.bytes_read
+    return "update" if in_place else "copy"
+
+
+HARDLY_WRITTEN = 1 / 16
+"""An op that writes at most this part of what it reads is judged as one that reads only."""
+
+
+def place(
+    work: Work,
+    family: str | None,
+    precision: str | None,
+    roof: Roof | None,
+    *,
+    pattern: str = "copy",
+    reach_bytes: int | None = None,
+) -> Placement:
+    """The placement of one call's work. Work without FLOPs is a normal point, judged by bandwidth.
+
+    ``reach_bytes`` is how many bytes were touched since the op's tensors were, its own included: a memory
+    level that holds so many serves it. None: its tensors come from main memory.
+    """
     if roof is None:
         return Placement(reason="no roof is known for the device")
     if family == "communication":
         return Placement(reason="a collective waits for other devices: no roof of its own judges it")
     moved, flops = work.bytes_moved, work.flops
-    bandwidth = roof.bandwidth(moved)
+    bandwidth = roof.bandwidth(reach_bytes, pattern)
     compute = roof.compute(precision, pipe_of(family)) if precision else None
     memory_ns = None if moved is None or bandwidth is None else moved / bandwidth.value * 1e9
     if flops == 0:

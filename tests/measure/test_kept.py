@@ -1,0 +1,190 @@
+"""Measurements kept between runs: under which key, when they are made again, and what of two is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import torchroof
+from torchroof.device import cache
+from torchroof.device.cache import Cached
+from torchroof.device.roof import Ceiling
+from torchroof.measure import calibrate
+from torchroof.measure.calibrate import Calibration, better, live_ceilings
+from torchroof.measure.conditions import cache_key
+
+
+def dram(value: float = 1e11, at: str = "2026-01-01T00:00:00+00:00") -> Ceiling:
+    return Ceiling(
+        kind="bandwidth", level="dram", value=value, unit="byte/s", origin="measured", source="torch", measured_at=at
+    )
+
+
+def kept(
+    key: str = "k", *ceilings: Ceiling, device: str | None = None, kind: str = "cpu", quiet: bool = True
+) -> Cached:
+    name = cache.cpu_name() if device is None else device
+    return Cached(key, name, kind, f"{name} here", ceilings or (dram(),), {"threads": 2}, quiet)
+
+
+class Measuring:
+    """Stands in for the measurement: gives what it is told to, and counts how often it is asked."""
+
+    def __init__(self, *results: Calibration) -> None:
+        self.results, self.asked = list(results), 0
+
+    def __call__(self, *_: object) -> Calibration:
+        self.asked += 1
+        return self.results.pop(0) if len(self.results) > 1 else self.results[0]
+
+
+def one(*ceilings: Ceiling, quiet: bool = True, complete: bool = True) -> Calibration:
+    return Calibration("a cpu", ceilings, quiet=quiet, complete=complete)
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a new process would begin."""
+    monkeypatch.setattr(calibrate, "_met", {})
+
+
+def test_measured_once_then_kept(monkeypatch: pytest.MonkeyPatch, cpu: torch.device) -> None:
+    runs = Measuring(one(dram()))
+    monkeypatch.setattr(calibrate, "calibrate", runs)
+    first = live_ceilings(cpu)
+    forget(monkeypatch)
+    assert live_ceilings(cpu).ceilings == first.ceilings and runs.asked == 1
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        live_ceilings(cpu)
+    finally:
+        torch.set_num_threads(threads)
+    assert runs.asked == 2  # another number of threads is another machine
+
+
+@pytest.mark.parametrize("flaw", [{"quiet": False}, {"complete": False}])
+def test_what_was_measured_beside_other_work_is_measured_again_and_the_best_kept(
+    flaw: dict[str, bool], monkeypatch: pytest.MonkeyPatch, cpu: torch.device
+) -> None:
+    launch = replace(dram(), kind="launch", level=None, unit="s", value=2e-6)
+    slow, quick = replace(launch, value=3e-6), replace(launch, value=1e-6)
+    runs = Measuring(
+        one(dram(3.0), slow, **flaw), one(dram(2.0), launch, **flaw), one(dram(1.0), quick, **flaw), one(dram(9.0))
+    )
+    monkeypatch.setattr(calibrate, "calibrate", runs)
+    found = []
+    for _ in range(5):
+        forget(monkeypatch)
+        assert live_ceilings(cpu) == live_ceilings(cpu)  # in one process it is not tried twice
+        found.append(live_ceilings(cpu))
+    values = [tuple(c.value for c in f.ceilings) for f in found]
+    assert values == [(3.0, 3e-6), (3.0, 2e-6), (3.0, 1e-6), (3.0, 1e-6), (3.0, 1e-6)]
+    assert runs.asked == 3  # a machine that is never quiet does not pay for ever
+    assert "torchroof calibrate" in found[-1].notes[0]
+
+
+def test_a_quiet_measurement_replaces_a_disturbed_one(monkeypatch: pytest.MonkeyPatch, cpu: torch.device) -> None:
+    runs = Measuring(one(dram(9.0), quiet=False), one(dram(5.0)))
+    monkeypatch.setattr(calibrate, "calibrate", runs)
+    live_ceilings(cpu)
+    for _ in range(3):
+        forget(monkeypatch)
+        again = live_ceilings(cpu)
+    assert again.ceilings == (dram(5.0),) and again.notes == () and runs.asked == 2
+
+
+def test_better_is_a_higher_rate_and_a_shorter_time() -> None:
+    read = replace(dram(4.0), pattern="read")
+    assert better([dram(1.0), read], [dram(2.0)]) == (dram(2.0), read)
+    times = [replace(dram(v), kind="host", level=None, unit="s") for v in (1.0, 2.0)]
+    assert better(times[1:], times[:1]) == (times[0],)
+
+
+def test_a_live_run_carries_them_in_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "calibrate", Measuring(one(dram(4e10))))
+    with torchroof.profile() as prof:
+        torch.ones(3)
+    (device,) = prof.report.data.devices
+    threads = torch.get_num_threads()
+    assert device.ceilings == (dram(4e10),)
+    assert device.name == f"{cache.cpu_name()}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def test_a_fault_in_measuring_costs_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> Calibration:
+        raise ZeroDivisionError("seeded")
+
+    monkeypatch.setattr(calibrate, "calibrate", fail)
+    with torchroof.profile() as prof:
+        torch.ones(3)
+    assert any("no ceilings were measured: ZeroDivisionError: seeded" in n.text for n in prof.report.data.notes)
+
+
+def test_a_cache_that_cannot_be_written_is_a_note(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cpu: torch.device
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TORCHROOF_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(calibrate, "calibrate", Measuring(one(dram())))
+    found = live_ceilings(cpu)
+    assert found.ceilings == (dram(),) and "could not be kept" in found.notes[0]
+
+
+def test_the_newest_of_this_machine_come_first() -> None:
+    assert cache.measured_here() == ()
+    for key, month in (("one", 1), ("two", 3), ("three", 2)):
+        cache.store(kept(key, dram(month, f"2026-0{month}-01T00:00:00+00:00")))
+    cache.store(kept("far", dram(9.0, "2027-01-01T00:00:00+00:00"), device="another processor"))
+    cache.store(kept("card", dram(4.0, "2026-04-01T00:00:00+00:00"), device="a card", kind="cuda"))
+    assert [c.key for c in cache.measured_here()] == ["card", "two", "three", "one"]
+
+
+def test_what_is_stored_is_read_back_whole() -> None:
+    stored = kept("k", replace(dram(), pattern="read", median_value=9e10, capacity_bytes=1 << 20), quiet=False)
+    cache.store(stored)
+    assert cache.load("k") == stored
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"version": 9}', '{"version": 2, "key": "k"}'])
+def test_a_damaged_file_counts_as_absent(content: str) -> None:
+    cache.store(kept())
+    assert cache.load("k") is not None
+    (file,) = cache.cache_folder().iterdir()
+    file.write_text(content)
+    assert cache.load("k") is None and cache.measured_here() == ()
+    cache.store(kept("k", dram(5.0)))
+    found = cache.load("k")
+    assert found is not None and found.ceilings[0].value == 5.0
+    assert len(list(cache.cache_folder().iterdir())) == 1  # no draft is left
+
+
+def test_a_file_of_another_version_counts_as_absent() -> None:
+    cache.store(kept())
+    (file,) = cache.cache_folder().iterdir()
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": cache.VERSION + 1}))
+    assert cache.load("k") is None
+
+
+def test_reading_the_cache_needs_no_torch() -> None:
+    cache.store(kept())
+    code = "import sys; from torchroof.device import cache; print(len(cache.measured_here()), 'torch' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=dict(os.environ))
+    assert run.stdout.split() == ["1", "False"]
+
+
+def test_the_key_names_all_that_a_measurement_depends_on(cpu: torch.device) -> None:
+    key = cache_key(cpu)
+    for part in (
+        cache.cpu_name(),
+        f"{torch.get_num_threads()} thread",
+        f"torch {torch.__version__}",
+        "precision highest",
+    ):
+        assert part in key
