@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torchroof.capture.recorder import Recording
     from torchroof.capture.window import Settings
     from torchroof.reports import Report
+    from torchroof.work import Model
 
 __all__ = ["profile", "schedule"]
 
@@ -47,11 +48,11 @@ class profile:
     ``record_shapes=False`` makes recording cheaper and leaves FLOPs and bytes unknown. A window ends at
     ``max_events`` host events. ``device`` names a device of the catalogue and ``ceilings`` are its limits
     (values, or a JSON file); both go before what the run tells. ``measure=False`` measures no ceilings
-    at first use.
+    at first use. ``models`` are formulas for ops of your own (see `torchroof.work`).
 
-    Entering raises OptionError, UnknownDevice, CeilingsError, OutputError or CaptureError for arguments that
-    cannot be used, and ProfilerRunning under a running torch profiler. After that nothing raises here: what
-    goes wrong is in ``notes``.
+    Entering raises OptionError, UnknownDevice, CeilingsError, RegistrationError, OutputError or CaptureError
+    for arguments that cannot be used, and ProfilerRunning under a running torch profiler. After that nothing
+    raises here: what goes wrong is in ``notes``.
     """
 
     _active: profile | None = None
@@ -68,8 +69,10 @@ class profile:
         device: str | None = None,
         ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
         measure: bool = True,
+        models: Iterable[Model] = (),
     ) -> None:
         self._model = model
+        self._models = tuple(models)
         self._schedule = schedule
         self._logdir = Path(logdir, name or "") if logdir is not None else None
         self._record_shapes = record_shapes
@@ -160,6 +163,7 @@ class profile:
         """Checks every argument and makes what the recording needs."""
         from torchroof.capture.paths import roots_of
         from torchroof.capture.window import Settings
+        from torchroof.work.plugins import installed
 
         chosen = self._schedule if self._schedule is not None else Schedule()
         if not isinstance(chosen, Schedule):
@@ -167,6 +171,7 @@ class profile:
         if not isinstance(self._max_events, int) or self._max_events < 1:
             raise OptionError(f"profile: max_events must be a whole number over 0, not {self._max_events!r}")
         roots = roots_of(self._model)
+        installed().registry.extended(self._models)  # refuses a formula whose op has one before anything is recorded
         self._check_device()
         if self._logdir is not None:
             _check_folder(self._logdir)
@@ -255,7 +260,7 @@ class profile:
     def _analyze(self, trace: Path) -> Report:
         from torchroof.reports import analyze
 
-        return analyze(trace, device=self._device, ceilings=self._ceilings)
+        return analyze(trace, device=self._device, ceilings=self._ceilings, models=self._models)
 
 
 def require_torch() -> None:

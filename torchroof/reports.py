@@ -6,7 +6,7 @@ import gzip
 import os
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import NoneType, UnionType
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from torchroof.report.picture import Picture
     from torchroof.views.explain import Explanation
     from torchroof.views.table import Page
+    from torchroof.work import Model
 
 LAYERS_FROM = ("auto", "annotations")
 """Where layers are taken from: scopes of ours or ``nn.Module`` events, or the user's own ranges."""
@@ -224,6 +225,7 @@ def analyze(
     partial: bool = False,
     layers_from: str = "auto",
     memory_limit: int | None = None,
+    models: Iterable[Model] = (),
 ) -> Report:
     """The report of a Kineto trace (``.json`` or ``.json.gz``).
 
@@ -233,7 +235,8 @@ def analyze(
     it what was measured judges. Of a file that ends early, ``partial`` gives the report of its whole part; without it
     TruncatedTrace is raised, which carries that report. ``layers_from="annotations"`` takes the ranges of
     `record_function` for layers. ``memory_limit`` in bytes (default: 8 GiB) is what one file may take. Raises
-    TraceError, OptionError, UnknownDevice and CeilingsError.
+    TraceError, OptionError, UnknownDevice and CeilingsError. ``models`` are formulas of ops of your own (see
+    `torchroof.work`); RegistrationError for an op that has one.
     """
     from torchroof.device.catalog import find
     from torchroof.device.ceilings_file import read_ceilings
@@ -256,7 +259,7 @@ def analyze(
     table = read(path, partial=True, memory_limit=memory_limit or MEMORY_LIMIT)
     if layers_from == "annotations":
         table = with_ranges_as_layers(table)
-    report = Report(analyse(table, device=device, ceilings=ceilings, local=local, roof=roof))
+    report = Report(analyse(table, device=device, ceilings=ceilings, local=local, roof=roof, models=models))
     if table.cut and not partial:
         cut = TruncatedTrace(table.cut)
         cut.report = report

@@ -29,6 +29,11 @@ KEYS = [
     "compute_ns",
     "floor_ns",
     "side",
+    "gemm",
+    "tiles",
+    "copy_ns",
+    "launch_ns",
+    "total_ns",
 ]
 
 
@@ -177,6 +182,15 @@ def test_the_steps_in_words(capsys: pytest.CaptureFixture[str]) -> None:
         (["add", "3x4", "5"], "3x4 and 5 do not broadcast"),
         (["relu", "3xq"], "'3xq' is not a shape"),
         (["frobnicate", "3"], "no op named 'frobnicate'"),
+        (["sort"], "sort"),
+        (["relu", "3", "--tile", "32"], "--tile is for products"),
+        (["mm", "3x4", "4x5", "--tile", "0"], "a tile of 0"),
+        (["mm", "3x4", "4x5", "--from-host", "0"], "--from-host 0 is no link"),
+        (["mm", "3x4", "4x5", "--causal"], "--causal belongs to attention"),
+        (["attention", "1x3x4x5", "1x2x4x5", "1x2x4x5"], "3 query heads do not divide into 2 key heads"),
+        (["--list", "frobnicate"], "nothing that is modelled is called 'frobnicate'"),
+        (["mm", "3x4", "4x5", "--list"], "--list takes no shapes"),
+        ([], "name an op and its shapes"),
         (["relu", "3", "--dtype", "float31"], "'float31' is no element type"),
         (["relu", "3", "--device", "RTX A600"], "RTX A6000"),
     ],
@@ -191,6 +205,94 @@ def test_what_does_not_fit_is_one_line_and_exit_code_2(
     assert caught.err.startswith("torchroof: ") and caught.err.count("\n") == 1
 
 
+def test_a_convolution_as_the_product_that_it_amounts_to(capsys: pytest.CaptureFixture[str]) -> None:
+    """8 samples of 224 x 224 places; 16 outputs; 3 inputs of a kernel of 9. Both ways the same multiply-adds."""
+    words = ("conv2d", "8x3x224x224", "16x3x3x3", "--padding", "1")
+    assert main(["explain", *words, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["gemm"] == {"m": 8 * 224 * 224, "n": 16, "k": 27, "groups": 1}
+    assert told["macs"] == 8 * 224 * 224 * 16 * 27
+    assert main(["explain", "conv2d", "1x32x10x10", "64x1x3x3", "--groups", "32", "--format", "json"]) == 0
+    grouped = json.loads(capsys.readouterr().out)
+    assert grouped["gemm"] == {"m": 64, "n": 2, "k": 9, "groups": 32}
+    assert grouped["macs"] == 64 * 2 * 9 * 32
+    assert main(["explain", *words]) == 0
+    assert "401,408 x 16 x 27" in capsys.readouterr().out
+
+
+def test_tiles(capsys: pytest.CaptureFixture[str]) -> None:
+    """1024³ in float32: untiled 2 FLOPs for 2 numbers of 4 bytes, in tiles of 32 each is used 32 times, and at best
+    2·N³ ÷ 12·N² = N ÷ 6."""
+    words = ("mm", "1024x1024", "1024x1024", "--tile", "32")
+    assert main(["explain", *words, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(t["tile"], t["intensity"]) for t in told["tiles"]] == [(1, 0.25), (32, 8)]
+    assert [t["bytes"] for t in told["tiles"]] == [8 * 1024**3, 8 * 1024**3 // 32]
+    assert told["intensity"] == pytest.approx(170.7, abs=0.05)
+    assert main(["explain", *words]) == 0
+    out = capsys.readouterr().out
+    for step in ("untiled +0.25 ", "tiles of 32 +8 ", "ideal +170.7 "):
+        assert re.search(step, out), step
+
+
+@pytest.mark.parametrize(("dtype", "divisor"), [("float32", 6), ("bfloat16", 3)])
+@pytest.mark.parametrize("size", [6, 1024, 4096])
+def test_the_intensity_of_a_square_product(
+    capsys: pytest.CaptureFixture[str], size: int, dtype: str, divisor: int
+) -> None:
+    square = f"{size}x{size}"
+    assert explain(capsys, "mm", square, square, "--dtype", dtype)["intensity"] == pytest.approx(size / divisor)
+
+
+def test_the_way_from_the_host(capsys: pytest.CaptureFixture[str]) -> None:
+    """Three matrices of 4 MiB over 31.5 GB/s: 12,582,912 ÷ 31.5e9 = 399.5 µs; over 63 GB/s half of that."""
+    words = ("mm", "1024x1024", "1024x1024", "--device", "RTX A6000", "--from-host")
+    assert main(["explain", *words, "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["copy_ns"] == pytest.approx(399_458, abs=1)
+    assert told["total_ns"] == pytest.approx(told["copy_ns"] + told["launch_ns"] + told["floor_ns"])
+    assert main(["explain", *words, "63", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["copy_ns"] == pytest.approx(told["copy_ns"] / 2)
+    assert main(["explain", *words]) == 0
+    out = capsys.readouterr().out
+    assert "399 µs" in out and "of which copying is" in out
+
+
+def test_causal_attention_counts_what_the_mask_leaves(capsys: pytest.CaptureFixture[str]) -> None:
+    heads = ["2x4x128x64"] * 3
+    assert explain(capsys, "attention", *heads)["flops"] == 33_554_432
+    assert explain(capsys, "attention", *heads, "--causal")["flops"] == 16_908_288
+    assert main(["explain", "attention", *heads, "--causal"]) == 0
+    assert re.search("FLOPs in full +33,554,432", capsys.readouterr().out)
+
+
+def test_any_op_that_takes_tensors_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    told = explain(capsys, "silu", "4x8")
+    assert (told["flops"], told["bytes"]) == (5 * 32, 256)
+    assert explain(capsys, "aten::_weight_int8pack_mm", "4x64", "32x64", "32")["flops"] == 2 * 4 * 32 * 64
+    assert main(["explain", "silu", "4x8"]) == 0
+    assert "A sigmoid (4) and a product" in capsys.readouterr().out
+
+
+def test_the_list_has_every_model_with_its_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--list", "--format", "json"]) == 0
+    groups = json.loads(capsys.readouterr().out)
+    assert {op for group in groups for op in group["ops"]} == set(STANDARD.models)
+    assert all(group["formula"] and group["source"] for group in groups)
+    assert main(["explain", "--list"]) == 0
+    out = capsys.readouterr().out
+    assert "A multiply-add is 2 FLOPs" in out and "\nmatmul\n" in out and "aten::_scaled_mm" in out
+
+
+def test_the_list_of_a_family_and_of_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--list", "fourier", "--format", "json"]) == 0
+    families = {group["family"] for group in json.loads(capsys.readouterr().out)}
+    assert families == {"fourier"}
+    assert main(["explain", "--list", "int4pack", "--format", "json"]) == 0
+    names = [op for group in json.loads(capsys.readouterr().out) for op in group["ops"]]
+    assert names and all("int4pack" in name for name in names)
+
+
 EXAMPLES = {
     "mm": [(2, 3), (3, 4)],
     "linear": [(2, 3), (4, 3)],
@@ -198,6 +300,8 @@ EXAMPLES = {
     "gemv": [(2, 3), (3,)],
     "bmm": [(5, 2, 3), (5, 3, 4)],
     "addmm": [(4,), (2, 3), (3, 4)],
+    "attention": [(1, 4, 5, 8), (1, 2, 6, 8), (1, 2, 6, 8)],
+    "embedding": [(9, 4), (2, 3)],
 }
 
 

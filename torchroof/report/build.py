@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -31,8 +31,8 @@ from torchroof.report.rows import Rows, build_rows
 from torchroof.report.sharing import share_optimizers
 from torchroof.report.totals import add_up
 from torchroof.trace.table import NONE, TraceTable
-from torchroof.work.registry import Registry
-from torchroof.work.standard import STANDARD
+from torchroof.work.plugins import installed
+from torchroof.work.registry import Model
 
 
 def analyse(
@@ -42,15 +42,17 @@ def analyse(
     ceilings: Sequence[Ceiling] | None = None,
     local: Sequence[Cached] | None = None,
     roof: str | None = None,
-    registry: Registry = STANDARD,
+    models: Iterable[Model] = (),
 ) -> ReportData:
     """The report of one trace.
 
     ``device`` names a device of the catalogue whose roof judges in place of the file's own; ``ceilings``
     replace all others; ``local`` are measurements of this machine's devices, to be used in place of the file's
-    own; ``roof`` (measured or datasheet) says which of two limits judges. Raises UnknownDevice and OptionError.
+    own; ``roof`` (measured or datasheet) says which of two limits judges; ``models`` are formulas besides those
+    that are installed. Raises UnknownDevice, OptionError, and RegistrationError for a formula whose op has one.
     A device that nobody knows leaves the report without a roof.
     """
+    registry = installed().registry.extended(models)
     attribution = attribute(table, registry.role)
     if attribution.run is RunKind.LOST:
         return _lost(table, attribution)
@@ -197,6 +199,7 @@ def _notes(table: TraceTable, attribution: Attribution, chosen: dict[int, Chosen
                 notes.append(Note(kind="roof", text=text))
     if attribution.facts:
         notes.extend(Note(kind="capture", text=text) for text in attribution.facts.notes)
+    notes.extend(Note(kind="work models", text=text) for text in installed().problems)
     if len(attribution.kernels) and not table.signatures:
         notes.append(
             Note(

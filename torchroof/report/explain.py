@@ -17,8 +17,8 @@ from torchroof.report.model import PHASES, Copy, Device, Kernel, Layer, ReportDa
 from torchroof.report.naming import layers_named
 from torchroof.roofline.place import pipe_of, ridge
 from torchroof.roofline.verdict import IDLE_UNITS_EFFICIENCY, LATENCY_FACTOR, words
+from torchroof.work.plugins import installed
 from torchroof.work.registry import Registry
-from torchroof.work.standard import STANDARD
 
 T = TypeVar("T")
 
@@ -96,11 +96,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """For a container its own and its children's lines, each child with all within it, equal ones folded."""
 
 
-def explain(data: ReportData, path: str, registry: Registry = STANDARD) -> Account:
+def explain(data: ReportData, path: str, registry: Registry | None = None) -> Account:
     """The accounting of a layer, of a pattern of equal layers, or of a label such as ``(optimizer)``.
 
-    ``registry`` gives the formulas in words. Raises OptionError where nothing has the path.
+    ``registry`` gives the formulas in words (default: the installed ones). Raises OptionError where nothing has
+    the path.
     """
+    registry = registry or installed().registry
     loose = [row for row in data.rows if row.path is None and layer_label(row, None) == path]
     if loose:
         return _account(data, path, (), loose, loose, registry)

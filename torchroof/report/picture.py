@@ -16,7 +16,7 @@ from torchroof.errors import OptionError
 from torchroof.report.line import Line, Lines
 from torchroof.report.model import Device, ReportData
 from torchroof.roofline.place import pipe_of
-from torchroof.work.standard import STANDARD
+from torchroof.work.plugins import installed
 
 RANKED = 9
 """Points that are numbered and named: as many as there are digits."""
@@ -179,7 +179,7 @@ def _chosen(data: ReportData, device: Device) -> tuple[Ceiling, ...]:
         if row.ceiling is not None:
             kept.add(device.ceilings[row.ceiling])
         if row.precision and row.flops:
-            over = roof.compute(row.precision, pipe_of(STANDARD.family(row.op) if row.op else None))
+            over = roof.compute(row.precision, pipe_of(installed().registry.family(row.op) if row.op else None))
             kept |= {over} if over else set()
     alike = {_what(c) for c in kept if c.kind in ("compute", "bandwidth")}
     best: dict[object, Ceiling] = {}

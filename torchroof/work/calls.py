@@ -6,23 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from torchroof.errors import OperandError, UnknownOp
-from torchroof.tensors import DType, OpCall, Operand, TensorSpec
+from torchroof.tensors import DTYPES, DType, OpCall, Operand, TensorSpec
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How a convolution slides, per axis (height, width)."""
+    """How a convolution slides, per axis (height, width), and whether attention looks only back."""
 
     stride: tuple[int, int] = (1, 1)
     padding: tuple[int, int] = (0, 0)
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+    causal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,11 @@ def call_of(op: str, shapes: Sequence[Shape], dtype: DType, window: Window | Non
         raise UnknownOp(f"no op named {op!r} can be explained; known are {', '.join(SPELLINGS)}")
     if not spelling.least <= len(shapes) <= spelling.most:
         raise OperandError(f"{op} takes {spelling.usage}, not {len(shapes)} shape{'s' * (len(shapes) != 1)}")
-    if window is not None and window != Window() and op != "conv2d":
+    short, asked = op.removeprefix("aten::"), window or Window()
+    if short != "conv2d" and replace(asked, causal=False) != Window():
         raise OperandError(f"stride, padding, dilation and groups belong to conv2d, not to {op}")
+    if short != "attention" and asked.causal:
+        raise OperandError(f"--causal belongs to attention, not to {op}")
     return spelling.build([TensorSpec(shape, dtype) for shape in shapes], window or Window())
 
 
@@ -157,6 +161,24 @@ def _layer_norm(tensors: Sequence[TensorSpec], window: Window) -> OpCall:
     return OpCall("aten::native_layer_norm", (x, x.shape[-1:], scale, scale, 1e-5))
 
 
+def _attention(tensors: Sequence[TensorSpec], window: Window) -> OpCall:
+    q, k, v = tensors
+    for tensor, name in zip(tensors, ("query", "key", "value"), strict=True):
+        _axes(tensor, 4, f"the {name} (batch x heads x tokens x width)")
+    _fit(q.shape[3] == k.shape[3], f"a query of width {q.shape[3]} does not fit keys of width {k.shape[3]}")
+    _fit(k.shape[:3] == v.shape[:3], f"keys {_text(k)} and values {_text(v)} differ in more than their width")
+    _fit(q.shape[0] == k.shape[0], f"batches of {q.shape[0]} and {k.shape[0]}")
+    whole = k.shape[1] > 0 and q.shape[1] % k.shape[1] == 0
+    _fit(whole, f"{q.shape[1]} query heads do not divide into {k.shape[1]} key heads")
+    return OpCall("aten::scaled_dot_product_attention", (q, k, v, None, 0.0, window.causal))
+
+
+def _embedding(tensors: Sequence[TensorSpec], window: Window) -> OpCall:
+    table, indices = tensors
+    _axes(table, 2, "the table (rows x width)")
+    return OpCall("aten::embedding", (table, indices.dense(dtype=DTYPES["int64"]), -1, False, False))
+
+
 def _unary(name: str) -> Spelling:
     def build(tensors: Sequence[TensorSpec], window: Window) -> OpCall:
         return OpCall(f"aten::{name}", tuple(tensors))
@@ -191,6 +213,8 @@ SPELLINGS: dict[str, Spelling] = {
     "gemv": Spelling("a matrix ROWSxCOLUMNS and a vector", 2, 2, _gemv),
     "bmm": Spelling("two shapes, BATCHxROWSxINNER BATCHxINNERxCOLUMNS", 2, 2, _bmm),
     "addmm": Spelling("three shapes: what is added, ROWSxINNER INNERxCOLUMNS", 3, 3, _addmm),
+    "attention": Spelling("query, key and value, each BATCHxHEADSxTOKENSxWIDTH", 3, 3, _attention),
+    "embedding": Spelling("a table ROWSxWIDTH and the shape of the indices", 2, 2, _embedding),
     "softmax": Spelling("one shape", 1, 1, _softmax),
     "layer_norm": Spelling("one shape", 1, 1, _layer_norm),
     "relu": _unary("relu"),

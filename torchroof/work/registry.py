@@ -35,6 +35,27 @@ class Model:
     """Operands whose element types are what it computes in; none means all of them."""
 
 
+def work_model(
+    op: str, *, family: str, words: str, source: str = "registered by its user", precise: Sequence[int] = ()
+) -> Callable[[Formula], Model]:
+    """Makes a formula the `Model` of an op: a decorator for a function from `OpCall` to `Work`.
+
+    ``op`` is the full name as traces have it (``mylib::fused_mlp``), or a prefix and ``*``. ``family`` decides on
+    which pipe it is judged: ``matmul``, ``convolution``, ``attention`` and ``recurrent`` on matrix units, any other
+    name on vector units. ``words`` says how FLOPs and bytes are counted, and ``precise`` which operands' element
+    types it computes in (none: all of them). The formula raises `Unknown` where an operand that it needs is not
+    recorded. Raises RegistrationError for a name or words that are empty.
+    """
+    for text, what in ((op, "the op's name"), (family, "the family"), (words, "the formula in words")):
+        if not text.strip():
+            raise RegistrationError(f"{what} is empty")
+
+    def named(formula: Formula) -> Model:
+        return Model(op, family, formula, words, source, tuple(precise))
+
+    return named
+
+
 MATRIX_FAMILIES = frozenset({"matmul", "convolution", "attention", "recurrent"})
 """Families whose arithmetic runs on matrix pipes where a device has them, and which MFU counts."""
 
@@ -95,6 +116,10 @@ class Registry:
             work = model.formula(call)
         except Unknown as why:
             return Priced(Work.unknown(), model.family, str(why))
+        except Exception as why:  # a formula from outside must not take the report with it
+            return Priced(
+                Work.unknown(), model.family, f"the formula of {call.name} failed: {type(why).__name__}: {why}"
+            )
         reason = None
         if work.bytes_moved is None:
             reason = f"element type of a tensor of {call.name} is not recorded"
