@@ -19,7 +19,7 @@ from torchroof.work.registry import Registry
 from torchroof.work.tiling import Gemm, gemm_of, tiled
 
 NAME = "explain"
-HELP = "work out the FLOPs, bytes and least time of one op, or list what is modelled"
+HELP = "work out the FLOPs, bytes and least time of one op"
 
 LINK_BYTES_PER_S = 31.5e9
 """PCIe 4.0 with 16 lanes: 16 GT/s x 16 x 128/130 ÷ 8 bits."""

@@ -8,7 +8,7 @@ from torchroof.work.registry import Registry
 
 CONVENTIONS = (
     "A multiply-add is 2 FLOPs; an addition, product, division, root, exponential and the like is 1.",
-    "Comparing, selecting, sorting, rounding, casts, copies and random numbers are 0, and what is fused into a product.",
+    "Comparing, selecting, sorting, rounding, casts, copies and random numbers are 0; so is what a product fuses.",
     "Bytes: each distinct stored element that is read or written, once; an expanded axis stores one.",
     "What a trace does not tell is unknown, never 0.",
 )
