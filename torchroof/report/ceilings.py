@@ -12,7 +12,7 @@ from torchroof.device.roof import Ceiling, Roof
 from torchroof.report.model import ReportData
 from torchroof.report.totals import peak_of
 from torchroof.work.registry import MATRIX_FAMILIES
-from torchroof.work.standard import STANDARD
+from torchroof.work.plugins import installed
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ def mfu_peak(data: ReportData) -> str:
     roofs = {d.index: Roof(d.name or "", d.ceilings) for d in data.devices}
     found = []
     for row in data.rows:
-        family = STANDARD.family(row.op) if row.op else None
+        family = installed().registry.family(row.op) if row.op else None
         if family in MATRIX_FAMILIES and row.flops and row.device in roofs:
             peak = peak_of(roofs[row.device], row.precision, family)
             found += [(peak, row.flops)] if peak else []
