@@ -6,6 +6,7 @@ import gzip
 import os
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -56,6 +57,7 @@ class profile:
     """
 
     _active: profile | None = None
+    _entering = threading.Lock()
 
     def __init__(
         self,
@@ -92,7 +94,17 @@ class profile:
         if self._entered:
             raise CaptureError("this profile has been entered before; make a new one for each block")
         require_torch()
-        _refuse_nesting()
+        with profile._entering:
+            _refuse_nesting()
+            profile._active = self
+        try:
+            self._recording, self._entered = self._start(), True
+        except BaseException:
+            profile._active = None
+            raise
+        return self
+
+    def _start(self) -> Recording:
         settings = self._settings()
         from torchroof.capture.recorder import Recording
 
@@ -101,9 +113,7 @@ class profile:
             recording.start()
         except Exception as why:
             raise CaptureError(f"torch's profiler did not start: {why}") from why
-        self._recording, self._entered = recording, True
-        profile._active = self
-        return self
+        return recording
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None

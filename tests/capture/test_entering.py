@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,67 @@ def test_without_torch_one_line_says_how_to_get_it() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'torchroof[torch]'" in run.stdout and run.stdout.count("\n") == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_torch_profiler_inside_the_block_costs_the_window_and_no_more() -> None:
+    model = nn.Linear(4, 4)
+    with torchroof.profile(model, measure=False, schedule=torchroof.schedule(0, 0, 3)) as prof:
+        for number in range(4):
+            if number == 1:
+                with torch.profiler.profile():
+                    model(torch.ones(2, 4))
+            prof.step()
+    assert any("another torch profiler was started inside the block" in note for note in prof.notes)
+    with pytest.raises(CaptureError, match="another torch profiler"):
+        prof.report  # noqa: B018
+
+
+def test_a_user_s_profiler_started_while_the_schedule_waits_is_left_alone() -> None:
+    model = nn.Linear(4, 4)
+    waiting = torchroof.schedule(1, 0, 2)
+    with torchroof.profile(model, measure=False, schedule=waiting) as prof, torch.profiler.profile() as users:
+        for _ in range(3):
+            model(torch.ones(2, 4))
+            prof.step()
+    assert sum((e.key == "aten::addmm" and e.count) or 0 for e in users.key_averages()) == 3
+    assert prof.notes[0] == "no window was opened at step 1: another torch profiler was recording"
+
+
+def test_of_two_threads_one_enters() -> None:
+    entered, refused = [], []
+    meet = threading.Barrier(2, timeout=60)
+
+    def go() -> None:
+        meet.wait()
+        try:
+            with torchroof.profile(measure=False) as prof:
+                entered.append(prof)
+                meet.wait()
+        except CaptureError as why:
+            refused.append(why)
+            meet.wait()
+
+    threads = [threading.Thread(target=go) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(entered) == len(refused) == 1
+
+
+def test_steps_and_the_end_may_come_from_another_thread() -> None:
+    model = nn.Linear(4, 4)
+    prof = torchroof.profile(model, measure=False, schedule=torchroof.schedule(0, 0, 2))
+    prof.__enter__()
+
+    def rest() -> None:
+        for _ in range(2):
+            model(torch.ones(2, 4))
+            prof.step()
+        prof.__exit__(None, None, None)
+
+    thread = threading.Thread(target=rest)
+    thread.start()
+    thread.join()
+    assert sum(r.calls for r in prof.report.data.rows if r.op == "aten::addmm") >= 1

@@ -335,3 +335,38 @@ def test_models_of_the_wrong_kind_are_refused() -> None:
     for wrong in (3, [nn.ReLU()], {"a": 3}, {"": nn.ReLU()}, {1: nn.ReLU()}):
         with pytest.raises(torchroof.errors.OptionError, match=r"model must be a torch\.nn\.Module or a dict"):
             roots_of(wrong)
+
+
+def test_names_that_would_break_the_file(left: Reader) -> None:
+    model = nn.ModuleDict(
+        {'say "hi"': nn.ReLU(), "c\\d": nn.ReLU(), "c_d": nn.Tanh(), "\ud800": nn.ReLU(), "a\nb": nn.ReLU()}
+    )
+    with _profile(model) as prof:
+        for child in model.values():
+            child(torch.ones(2))
+    found = left(prof)
+    assert found.calls == {"say _hi_": 1, "c_d": 1, "c_d_2": 1, "_": 1, "a_b": 1} == found.scopes
+    assert found.layer("c_d").type == "ReLU" and found.layer("c_d_2").type == "Tanh"
+
+
+def test_another_class_at_the_same_path_is_another_layer(left: Reader) -> None:
+    model = nn.Sequential(nn.ReLU())
+    with _profile(model) as prof:
+        model(torch.ones(2, 4))
+        model[0] = nn.Linear(4, 4)
+        model(torch.ones(2, 4))
+        model[0] = nn.Linear(4, 4)
+        model(torch.ones(2, 4))
+    found = left(prof)
+    assert found.calls == {"": 3, "0": 1, "0_2": 2}
+    assert (found.layer("0").type, found.layer("0_2").type) == ("ReLU", "Linear")
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested")
+def test_shapes_that_cannot_be_told_cost_only_the_shapes(left: Reader) -> None:
+    model = nn.Linear(4, 2)
+    nested = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
+    with _profile(model) as prof:
+        model(nested)
+    found = left(prof)
+    assert found.calls == {"": 1} and any("the shapes of a layer call" in note for note in found.facts.notes)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchroof.capture.window import Settings, Window
+from torchroof.capture.torch_private import profiler_running
+from torchroof.capture.window import RecordingLost, Settings, Window
 
 
 class Recording:
@@ -41,7 +42,7 @@ class Recording:
             if self._window is not None:
                 self._window.begin_step(self._step)
             elif self._schedule.begins_window(self._step):
-                self._open()
+                self._open_if_free()
         except Exception as fault:
             self._give_up(fault)
         return closed
@@ -69,6 +70,13 @@ class Recording:
             raise
         self._window = window
 
+    def _open_if_free(self) -> None:
+        """Another profiler may have been started since the block was entered; ours would empty its recording."""
+        if profiler_running():
+            self.notes.append(f"no window was opened at step {self._step}: another torch profiler was recording")
+        else:
+            self._open()
+
     def _close(self, *, interrupted: bool) -> Path | None:
         window, self._window = self._window, None
         if window is None:
@@ -82,7 +90,8 @@ class Recording:
             raise
 
     def _give_up(self, fault: Exception) -> None:
-        self.notes.append(f"a window was lost: {type(fault).__name__}: {fault}")
+        kind = "" if isinstance(fault, RecordingLost) else f"{type(fault).__name__}: "
+        self.notes.append(f"a window was lost: {kind}{fault}")
         window, self._window = self._window, None
         if window is not None:
             try:

@@ -6,6 +6,7 @@ must not raise: what goes wrong becomes a note.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import warnings
@@ -25,6 +26,8 @@ from torchroof.trace.metadata import SCOPE_PREFIX, CallColumns, LayerFact, Shape
 
 _SHAPES_PER_LAYER = 64
 _COMPILE_WARNING = r"Using `torch\.compile\(module\)` when there are global hooks"
+
+_UNFIT = re.compile(r'[\\"\x00-\x1f\x7f\ud800-\udfff]')
 
 _Frame = tuple[nn.Module, int, Scope, BaseException | None]
 """An open call: its module, its position in the thread's columns, its scope, the exception being handled."""
@@ -60,6 +63,11 @@ class _Layer:
         self.seen: set[tuple[Found, Found]] = set()
 
 
+def _fit(path: str) -> str:
+    """A path as a trace can carry it: torch writes names into the file as they are, so quotes would break it."""
+    return _UNFIT.sub("_", path)
+
+
 class ModuleScopes:
     """The hooks, while they are installed, and what they have seen.
 
@@ -69,7 +77,8 @@ class ModuleScopes:
     def __init__(self, roots: Mapping[str, nn.Module]) -> None:
         self._book = PathBook(roots)
         self._layers: list[_Layer] = []
-        self._by_path: dict[str, int] = {}
+        self._by_path: dict[tuple[str, str], int] = {}
+        self._taken: set[str] = set()
         self._by_id: dict[int, tuple[weakref.ref[nn.Module], int]] = {}
         self._local = threading.local()
         self._threads: list[_Thread] = []
@@ -228,12 +237,16 @@ class ModuleScopes:
                 cut = raised is not None and raised is not thread.stack[-1][3]
             index = thread.layer[thread.stack[-1][1]]
             self._close(thread, cut)
-            if not cut and not self._api.is_tracing():
+        except Exception as fault:
+            self._note(fault)
+            return
+        if not cut and not self._api.is_tracing():
+            try:
                 signature = (tensors_in(args), tensors_in(output))
                 if signature not in self._layers[index].seen:
                     self._add_shapes(self._layers[index], module, signature)
-        except Exception as fault:
-            self._note(fault)
+            except Exception as fault:
+                self._note(fault, "the shapes of a layer call")
 
     def _unwind_to(self, thread: _Thread, module: nn.Module) -> bool:
         """Closes what lies above the module's open call; False where it has none (it is no layer)."""
@@ -256,15 +269,27 @@ class ModuleScopes:
         self._compiler.attach()
         index = -1
         if holds_wrapped(module) is None:
-            paths = self._book.paths(module, self._enclosing())
-            index = self._by_path.setdefault(paths[0], len(self._layers))
-            if index == len(self._layers):
-                self._layers.append(_Layer(paths, type(module).__name__))
+            index = self._layer_at(self._book.paths(module, self._enclosing()), type(module).__name__)
         else:
             self._book.adopt(module)
         entry = (weakref.ref(module), index)
         self._by_id[id(module)] = entry
         return entry
+
+    def _layer_at(self, paths: tuple[str, ...], type_name: str) -> int:
+        """The layer of a path and class. Another class at the same path (a module replaced) is another layer, and
+        its path gets a number."""
+        fit = tuple(_fit(path) for path in paths)
+        known = self._by_path.get((paths[0], type_name))
+        if known is None:
+            path, number = fit[0], 1
+            while path in self._taken:
+                number += 1
+                path = f"{fit[0]}_{number}"
+            self._taken.add(path)
+            known = self._by_path[paths[0], type_name] = len(self._layers)
+            self._layers.append(_Layer((path, *fit[1:]), type_name))
+        return known
 
     def _enclosing(self) -> str | None:
         thread: _Thread | None = getattr(self._local, "thread", None)
@@ -287,8 +312,8 @@ class ModuleScopes:
         if fact not in layer.shapes:
             layer.shapes.append(fact)
 
-    def _note(self, fault: Exception) -> None:
-        text = f"a layer call could not be recorded: {type(fault).__name__}: {fault}"
+    def _note(self, fault: Exception, what: str = "a layer call") -> None:
+        text = f"{what} could not be recorded: {type(fault).__name__}: {fault}"
         self.faults[text] = self.faults.get(text, 0) + 1
 
     def _silence_compile_warning(self) -> None:

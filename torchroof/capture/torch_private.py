@@ -113,11 +113,23 @@ def _event_blocks() -> Callable[[], int] | None:
 
 
 def profiler_running() -> bool:
-    """Whether a torch profiler records on this thread."""
-    enabled = getattr(torch.autograd, "_profiler_enabled", None)
-    if enabled is not None and enabled():
+    """Whether a torch profiler records in this process."""
+    return _records_this_thread() or bool(getattr(torch.autograd.profiler, "_is_profiler_enabled", False))
+
+
+def recording_lost() -> bool:
+    """Whether another torch profiler took over since ours was started: to stop or export ours would then crash.
+
+    Ours records the process where torch can, so one that records this thread alone is another's.
+    """
+    if "profile_all_threads" in private_api().options and _records_this_thread():
         return True
-    return bool(getattr(torch.autograd.profiler, "_is_profiler_enabled", False))
+    return not getattr(torch.autograd.profiler, "_is_profiler_enabled", True)
+
+
+def _records_this_thread() -> bool:
+    enabled = getattr(torch.autograd, "_profiler_enabled", None)
+    return enabled is not None and bool(enabled())
 
 
 def device_type() -> str:

@@ -14,7 +14,7 @@ from torchroof.capture.environment import cpu_description, environment
 from torchroof.capture.optimizers import OptimizerSteps
 from torchroof.capture.schedule import Schedule, StepKind
 from torchroof.capture.scopes import ModuleScopes
-from torchroof.capture.torch_private import new_profiler, pause, private_api, same_devices
+from torchroof.capture.torch_private import new_profiler, pause, private_api, recording_lost, same_devices
 from torchroof.capture.watch import EventLimit
 from torchroof.device.roof import Ceiling
 from torchroof.trace.metadata import KEY, STEP_PREFIX, CaptureFacts, facts_as_json
@@ -37,6 +37,13 @@ class Settings:
     """Whether the CPU is the device to judge."""
     ceilings: tuple[Ceiling, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+class RecordingLost(Exception):
+    """Another torch profiler took over while the window was open."""
+
+    def __init__(self) -> None:
+        super().__init__("another torch profiler was started inside the block, and took the recording away")
 
 
 class Window:
@@ -81,7 +88,8 @@ class Window:
         self._mark = mark
 
     def end_step(self) -> None:
-        """The step is complete, unless the event limit was reached inside it."""
+        """The step is complete, unless the event limit was reached inside it. Raises RecordingLost."""
+        self._check()
         self._scopes.drop_stale()
         if self._end_mark():
             self._complete.append(self._step)
@@ -93,8 +101,9 @@ class Window:
     def close(self, *, interrupted: bool) -> Path:
         """Stops, writes the trace with all that the hooks learnt, and returns the file.
 
-        ``interrupted``: an exception left the block in the middle of the step.
+        ``interrupted``: an exception left the block in the middle of the step. Raises RecordingLost.
         """
+        self._check()
         self._interrupted = interrupted
         self._limit.end()
         self._end_mark()
@@ -114,9 +123,13 @@ class Window:
         self._limit.end()
         self._remove_hooks()
         profiler, self._profiler = self._profiler, None
-        if profiler is not None:
+        if profiler is not None and (self.stopped or not recording_lost()):
             self._end_mark()
             profiler.stop()
+
+    def _check(self) -> None:
+        if not self.stopped and recording_lost():
+            raise RecordingLost
 
     def _stop(self) -> None:
         """The event limit is reached: nothing more is recorded, the window stays to be closed."""
