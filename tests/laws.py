@@ -42,7 +42,7 @@ def _check_kernels(data: ReportData) -> None:
 
 
 def _check_rows(data: ReportData) -> None:
-    assert len({(r.device, r.path, r.phase, r.op, r.precision) for r in data.rows}) == len(data.rows)
+    assert len({(r.device, r.path, r.phase, r.op, r.precision, r.pipe) for r in data.rows}) == len(data.rows)
     for row in data.rows:
         assert 0 <= row.busy_ns <= row.kernel_ns
         assert sum(row.kernel_ns_per_step) == row.kernel_ns and len(row.kernel_ns_per_step) == data.steps

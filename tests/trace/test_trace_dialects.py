@@ -132,7 +132,8 @@ def test_annotations() -> None:
     ],
 )
 def test_tf32_is_told_by_the_kernels_name(kernel: str, precision: str | None) -> None:
-    assert dialects.matrix_precision(kernel) == precision
+    shown = dialects.kernel_math(kernel)
+    assert (shown.precision if shown else None) == precision
 
 
 @pytest.mark.parametrize(
@@ -152,3 +153,42 @@ def test_tf32_is_told_by_the_kernels_name(kernel: str, precision: str | None) ->
 )
 def test_the_functors_element_type(kernel: str, dtype: str | None) -> None:
     assert dialects.kernel_dtype(kernel) == (DTYPES[dtype] if dtype else None)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "pipe"),
+    [
+        ("ampere_sgemm_128x64_tn", "vector"),
+        ("volta_dgemm_64x64_nn", "vector"),
+        ("void cutlass::Kernel<cutlass_80_simt_sgemm_128x64_8x5_nt_align1>(...)", "vector"),
+        ("void gemv2T_kernel_val<int, int, __nv_bfloat16, __nv_bfloat16, float, 128, 16, 4, 4, false>(...)", "vector"),
+        ("void gemmSN_NN_kernel<float, 128, 2, 4, 8, 5, 4, false, cublasGemv...>(...)", "vector"),
+        ("void gemmk1_kernel<float, 256, 5, false>(...)", "vector"),
+        ("void implicit_convolve_sgemm<float, float, 128, 5, 5, 3, 3, 3, 1, false, true, true>(...)", "vector"),
+        ("void cudnn::cnn::conv2d_grouped_direct_kernel<false, true, __half>(...)", "vector"),
+        ("void at::native::(anonymous namespace)::conv_depthwise2d_forward_kernel<3, float, int>(...)", "vector"),
+        ("volta_scudnn_128x64_relu_interior_nn_v1", "vector"),
+        ("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_32x6_nn", None),
+        ("cutlass_80_tensorop_d884gemm_64x64_16x4_nt_align1", None),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", None),
+        ("Cijk_Ailk_Bljk_BBS_BH_MT128x128x64_MI32x32x8x1_SN_1LDSB0", None),
+        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNN", None),
+    ],
+)
+def test_kernels_that_use_no_matrix_units(kernel: str, pipe: str | None) -> None:
+    shown = dialects.kernel_math(kernel)
+    assert (shown.pipe if shown else None) == pipe
+
+
+def test_the_same_instruction_shape_is_tf32_only_without_a_narrow_type() -> None:
+    """m16n8k8 is the shape of TF32 and, with fewer bits, of float16 and bfloat16."""
+    assert dialects.kernel_math("cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4").precision == "tf32"
+    for kernel in ("ampere_bf16_s1688gemm_bf16_128x64_ldg8_f2f_tn", "turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_nn"):
+        assert dialects.kernel_math(kernel) is None
+    rounded = dialects.kernel_math("cutlass_80_tensorop_s1688bf16gemm_128x128_16x4_nn_align4")
+    assert (rounded.precision, rounded.sign) == ("bfloat16", "s1688bf16gemm")
+
+
+def test_sums_in_float16() -> None:
+    assert dialects.kernel_math("volta_h884gemm_256x64_ldg8_nn").narrow_sums
+    assert not dialects.kernel_math("turing_fp16_s884gemm_fp16_64x64_nn")

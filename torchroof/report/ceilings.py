@@ -11,8 +11,8 @@ from torchroof import units
 from torchroof.device.roof import Ceiling, Roof
 from torchroof.report.model import ReportData
 from torchroof.report.totals import peak_of
-from torchroof.work.registry import MATRIX_FAMILIES
 from torchroof.work.plugins import installed
+from torchroof.work.registry import MATRIX_FAMILIES
 
 T = TypeVar("T")
 

@@ -63,6 +63,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     ceilings: tuple[Ceiling, ...]
     attribution: tuple[str, ...]
     unknown: tuple[str, ...]
+    judged: tuple[str, ...] = ()
+    """Why it is judged by this precision and pipe."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,9 +181,9 @@ def _children(data: ReportData, members: Sequence[str]) -> Lines | None:
 
 def _parts(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple[Part, ...]:
     devices = {device.index: device for device in data.devices}
-    groups: dict[tuple[str, str | None, str | None], list[Row]] = {}
+    groups: dict[tuple[str, str | None, str | None, str | None], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.phase, row.op, row.precision), []).append(row)
+        groups.setdefault((row.phase, row.op, row.precision, row.pipe), []).append(row)
     parts = [_part(same, devices, registry) for same in groups.values()]
     place = {phase: position for position, phase in enumerate(PHASES)}
 
@@ -229,6 +231,7 @@ def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Pa
         ceilings=tuple(judging),
         attribution=tuple(dict.fromkeys(row.attribution for row in rows)),
         unknown=tuple(dict.fromkeys(row.unknown for row in rows if row.unknown)),
+        judged=tuple(dict.fromkeys(row.judged for row in rows if row.judged)),
     )
 
 
@@ -241,7 +244,8 @@ def _because(line: Line, row: Row, calls: int, device: Device | None, registry: 
     roof = Roof(device.name or "", device.ceilings)
     if line.bound == "latency":
         return _latency(line, roof)
-    compute = roof.compute(row.precision, pipe_of(registry.family(row.op or ""))) if row.precision else None
+    pipe = row.pipe or pipe_of(registry.family(row.op or ""))
+    compute = roof.compute(row.precision, pipe) if row.precision else None
     judge = None if row.ceiling is None else device.ceilings[row.ceiling]
     bandwidth = judge if judge is not None and judge.kind == "bandwidth" else roof.bandwidth()
     return _sides(line, compute, bandwidth)

@@ -92,7 +92,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One (device, path, phase, op, precision); path None where no layer is known, op None where no op is."""
+    """One (device, path, phase, op, precision, pipe); path None where no layer is known, op None where no op is."""
 
     device: int
     path: str | None
@@ -129,6 +129,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """Where the link to the layer comes from, or why there is none."""
     unknown: str | None = None
     """Why work or floor is unknown or a lower bound, for the calls that took most of the time."""
+    pipe: str | None = None
+    """``matrix`` or ``vector``: the units whose ceiling judges its arithmetic."""
+    judged: str | None = None
+    """Why this precision and pipe, for the calls that took most of the time; None where no FLOPs are judged."""
     shared: str | None = None
     kernel_ns_per_step: tuple[int, ...] = ()
 

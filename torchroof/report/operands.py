@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from torchroof.join.attribute import Attribution
+from torchroof.report.judging import tf32_flag
 from torchroof.tensors import DType, OpCall, Operand, TensorSpec, dtype_named
 from torchroof.trace.dialects import kernel_dtype
 from torchroof.trace.table import NONE, Int32, TraceTable
@@ -48,6 +49,14 @@ class Calls:
             self._settled[key] = None if call is None else self._add(call)
         place = self._settled[key]
         return self._add(self._completed(op, self._trace.signatures[signature])) if place is None else place
+
+    def tf32_flag(self, op: int, place: int) -> bool | None:
+        """Whether a convolution was told that it may use TF32: by its own operand, or that of the op inside."""
+        call = self.table[place]
+        if self._registry.family(call.name) != "convolution":
+            return None
+        told = (tf32_flag(each) for each in (call, *self._inner(op)))
+        return next((flag for flag in told if flag is not None), None)
 
     def _add(self, call: OpCall) -> int:
         place = self._place.setdefault(call, len(self.table))

@@ -179,7 +179,8 @@ def _chosen(data: ReportData, device: Device) -> tuple[Ceiling, ...]:
         if row.ceiling is not None:
             kept.add(device.ceilings[row.ceiling])
         if row.precision and row.flops:
-            over = roof.compute(row.precision, pipe_of(installed().registry.family(row.op) if row.op else None))
+            family = installed().registry.family(row.op) if row.op else None
+            over = roof.compute(row.precision, row.pipe or pipe_of(family))
             kept |= {over} if over else set()
     alike = {_what(c) for c in kept if c.kind in ("compute", "bandwidth")}
     best: dict[object, Ceiling] = {}

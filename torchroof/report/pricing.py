@@ -12,13 +12,14 @@ import numpy as np
 
 from torchroof.device.roof import Roof
 from torchroof.join.attribute import Attribution
+from torchroof.report.judging import Flags, Judged, judge
 from torchroof.report.operands import Calls, by_call
 from torchroof.roofline.place import Placement, place, traffic
 from torchroof.tensors import OpCall
-from torchroof.trace.dialects import matrix_precision
+from torchroof.trace.dialects import KernelMath, kernel_math
 from torchroof.trace.table import NONE, Int32, TraceTable
 from torchroof.work.algebra import Work
-from torchroof.work.registry import MATRIX_FAMILIES, Registry
+from torchroof.work.registry import MATRIX_FAMILIES, Priced, Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class Price:
 
     op: str | None
     precision: str | None
+    pipe: str | None
+    judged: str | None
+    """Why this precision and pipe."""
     family: str | None
     flops: int | None
     flops_full: int | None
@@ -55,62 +59,76 @@ def price_calls(
     """Price the call of every kernel that is in a row; the others get the price of no op."""
     kernels = attribution.kernels
     calls = Calls(trace, attribution, registry)
-    pricer = _Pricer(registry, calls, roofs)
+    pricer = _Pricer(registry, calls, roofs, Flags.of(attribution.facts))
     names = trace.host.name[attribution.nest.span]
-    precision_hint = by_call(kernels.op, kernels.name, [matrix_precision(n) for n in trace.names])
+    shown = by_call(kernels.op, kernels.name, [kernel_math(n) for n in trace.names])
     cut_ops = attribution.cut_ops
     price = np.zeros(len(kernels), dtype=np.int32)
     columns = zip(kernels.op.tolist(), kernels.device.tolist(), kernels.reason.tolist(), strict=True)
     for k, (op, device, reason) in enumerate(columns):
         if reason or op == NONE:
-            price[k] = pricer.find(None, NONE, device, None)
+            price[k] = pricer.find(None, NONE, device)
         else:
-            price[k] = pricer.find(
-                trace.names[names[op]], calls.find(op), device, precision_hint.get(op), cut=op in cut_ops
-            )
+            call, name = calls.find(op), trace.names[names[op]]
+            seen = shown.get(op)
+            allowed = None if seen else calls.tf32_flag(op, call)
+            price[k] = pricer.find(name, call, device, seen, allowed, cut=op in cut_ops)
     return Prices(tuple(pricer.prices), price)
 
 
 class _Pricer:
-    def __init__(self, registry: Registry, calls: Calls, roofs: Mapping[int, Roof | None]) -> None:
-        self._registry, self._calls, self._roofs = registry, calls, roofs
+    def __init__(self, registry: Registry, calls: Calls, roofs: Mapping[int, Roof | None], flags: Flags) -> None:
+        self._registry, self._calls, self._roofs, self._flags = registry, calls, roofs, flags
         self._known: dict[tuple[object, ...], int] = {}
         self.prices: list[Price] = []
 
-    def find(self, op: str | None, call: int, device: int, precision: str | None, cut: bool = False) -> int:
-        """The place of a call's price. ``call`` is its place among the calls, NONE for no op."""
-        key = (op, call, device, precision, cut)
+    def find(
+        self,
+        op: str | None,
+        call: int,
+        device: int,
+        shown: KernelMath | None = None,
+        allowed: bool | None = None,
+        cut: bool = False,
+    ) -> int:
+        """The place of a call's price. ``call`` is its place among the calls, NONE for no op.
+
+        ``shown`` is what its kernels' names show of their arithmetic, ``allowed`` its TF32 flag.
+        """
+        key = (op, call, device, shown, allowed, cut)
         index = self._known.get(key)
         if index is None:
             index = self._known[key] = len(self.prices)
             known = OpCall("", ()) if call == NONE else self._calls.table[call]
-            self.prices.append(self._price(op, known, device, precision, cut))
+            priced = self._registry.price(known)
+            if cut:
+                priced = replace(priced, work=Work.zero(), reason=None)
+            precision, roof = self._registry.precision(known), self._roofs.get(device)
+            judged = judge(precision, priced.family, shown, allowed, self._flags, roof)
+            self.prices.append(_price(op, known, priced, judged, roof))
         return index
 
-    def _price(self, op: str | None, call: OpCall, device: int, matrix: str | None, cut: bool) -> Price:
-        priced = self._registry.price(call)
-        if cut:
-            priced = replace(priced, work=Work.zero(), reason=None)
-        precision = self._registry.precision(call)
-        if matrix and precision == "float32" and priced.family in MATRIX_FAMILIES:
-            precision = matrix
-        pattern = traffic(priced.work, call.name)
-        placement = place(priced.work, priced.family, precision, self._roofs.get(device), pattern=pattern)
-        work = priced.work
-        reason = priced.reason
-        if op is None:
-            reason = "launched inside a layer but outside any op"
-        elif not call.operands and call.scalars_known and priced.family is not None:
-            reason = "the trace has no operand shapes (record_shapes was off)"
-        return Price(
-            op=op,
-            precision=precision,
-            family=priced.family,
-            flops=work.flops,
-            flops_full=work.flops_full,
-            bytes_read=work.bytes_read,
-            bytes_written=work.bytes_written,
-            bytes_upper=work.bytes_upper,
-            placement=placement,
-            reason=reason or placement.reason,
-        )
+
+def _price(op: str | None, call: OpCall, priced: Priced, judged: Judged, roof: Roof | None) -> Price:
+    pattern = traffic(priced.work, call.name)
+    placement = place(priced.work, priced.family, judged.precision, roof, pipe=judged.pipe, pattern=pattern)
+    work = priced.work
+    reason = priced.reason
+    if op is None:
+        reason = "launched inside a layer but outside any op"
+    elif not call.operands and call.scalars_known and priced.family is not None:
+        reason = "the trace has no operand shapes (record_shapes was off)"
+    return Price(
+        op=op,
+        precision=judged.precision,
+        pipe=judged.pipe if op is not None else None,
+        judged=judged.why if placement.compute is not None and work.flops else None,
+        family=priced.family,
+        flops=work.flops,
+        flops_full=work.flops_full,
+        bytes_read=work.bytes_read,
+        bytes_written=work.bytes_written,
+        bytes_upper=work.bytes_upper,
+        placement=placement,
+        reason=reason or placement.reason,
+    )

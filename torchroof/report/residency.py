@@ -60,7 +60,9 @@ class _Placer:
             told = self.table[price]
             work = Work(told.flops, told.bytes_read, told.bytes_written)
             pattern = traffic(work, told.op or "")
-            self._made[key] = place(work, told.family, told.precision, self.roof, pattern=pattern, reach_bytes=reach)
+            self._made[key] = place(
+                work, told.family, told.precision, self.roof, pattern=pattern, reach_bytes=reach, pipe=told.pipe
+            )
         return self._made[key]
 
 

@@ -1,4 +1,4 @@
-"""Rows: kernels grouped by device, layer, phase, op and precision, with their work and their place."""
+"""Rows: kernels grouped by device, layer, phase, op, precision and pipe, with their work and their place."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Rows:
 def build_rows(
     attribution: Attribution, ledger: Ledger, prices: Prices, shares: Shares, chosen: Mapping[int, Chosen]
 ) -> Rows:
-    """All rows of a report, in order of device, layer, phase, op and precision."""
+    """All rows of a report, in order of device, layer, phase, op, precision and pipe."""
     kernels = attribution.kernels
     of_kernel = np.full(len(kernels), NONE, dtype=np.int64)
     parts = divide_kernels(attribution, ledger, shares)
     if not len(parts):
         return Rows((), of_kernel)
-    texts: dict[tuple[str | None, str | None], int] = {}
-    label_of_price = np.array([texts.setdefault((p.op, p.precision), len(texts)) for p in prices.table])
+    texts: dict[tuple[str | None, str | None, str | None], int] = {}
+    label_of_price = np.array([texts.setdefault((p.op, p.precision, p.pipe), len(texts)) for p in prices.table])
     label = label_of_price[prices.price[parts.kernel]]
     keys, row = group(kernels.device[parts.kernel], parts.layer, attribution.phase[parts.kernel], label)
     of_kernel[parts.kernel[parts.primary]] = row[parts.primary]
@@ -50,7 +50,7 @@ def build_rows(
     rows = []
     for r, (device, layer, phase, text) in enumerate(keys.tolist()):
         name = attribution.layers[layer] if layer != NONE else None
-        op, precision = labels[text]
+        op, precision, pipe = labels[text]
         identity = {
             "device": device,
             "path": name.path if name else None,
@@ -58,6 +58,7 @@ def build_rows(
             "phase": PHASE_NAMES[Phase(phase)],
             "op": op,
             "precision": precision,
+            "pipe": pipe,
             "shared": groups.get(r),
         }
         rows.append(sums.row(r, identity, chosen[device]))
@@ -181,6 +182,7 @@ class _Sums:
             ceiling=chosen.roof.index(judge) if chosen.roof and judge else None,
             attribution=SOURCE_TEXTS[Source(int(self.source[r]))],
             unknown=self._prices.table[int(self.price[r])].reason if known["unknown"] else None,
+            judged=self._prices.table[int(self.price[r])].judged,
             kernel_ns_per_step=tuple(self.per_step[r].tolist()),
         )
 

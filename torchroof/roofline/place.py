@@ -71,19 +71,22 @@ def place(
     *,
     pattern: str = "copy",
     reach_bytes: int | None = None,
+    pipe: str | None = None,
 ) -> Placement:
     """The placement of one call's work. Work without FLOPs is a normal point, judged by bandwidth.
 
     ``reach_bytes`` is how many bytes were touched since the op's tensors were, its own included: a memory
-    level that holds so many serves it. None: its tensors come from main memory.
+    level that holds so many serves it. None: its tensors come from main memory. ``pipe`` is the one that computes,
+    where it is known to be another than the family's.
     """
+    pipe = pipe or pipe_of(family)
     if roof is None:
         return Placement(reason="no roof is known for the device")
     if family == "communication":
         return Placement(reason="a collective waits for other devices: no roof of its own judges it")
     moved, flops = work.bytes_moved, work.flops
     bandwidth = roof.bandwidth(reach_bytes, pattern)
-    compute = roof.compute(precision, pipe_of(family)) if precision else None
+    compute = roof.compute(precision, pipe) if precision else None
     memory_ns = None if moved is None or bandwidth is None else moved / bandwidth.value * 1e9
     if flops == 0:
         compute_ns: float | None = 0.0
@@ -91,7 +94,7 @@ def place(
         compute_ns = None if flops is None or compute is None else flops / compute.value * 1e9
     floor_ns, side, reason = _floor(work, memory_ns, compute_ns)
     if floor_ns is None and flops:
-        reason = reason or _without_compute(precision, pipe_of(family), roof)
+        reason = reason or _without_compute(precision, pipe, roof)
     return Placement(
         memory_ns=memory_ns,
         compute_ns=compute_ns,

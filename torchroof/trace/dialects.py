@@ -241,20 +241,53 @@ def is_optimizer(annotation: str) -> bool:
     return annotation.startswith((OPTIMIZER_STEP, "Optimizer.zero_grad#"))
 
 
-_TF32 = re.compile(r"tf32|s1688(?:gemm|fprop|dgrad|wgrad)", re.IGNORECASE)
-_NOT_TF32 = re.compile(r"(?:3x|x3_?)tf32|tf32_?x3|bf16x\d", re.IGNORECASE)
-_HALF = re.compile(r"(?<![0-9a-z])b?fp?16(?![0-9])|h1688", re.IGNORECASE)
+@dataclass(frozen=True, slots=True)
+class KernelMath:
+    """What a kernel's name shows of its arithmetic. ``sign`` is the part of the name that shows it.
 
-
-def matrix_precision(kernel_name: str) -> str | None:
-    """``tf32`` where a kernel's name shows that it multiplies float32 operands on TF32 matrix units.
-
-    Such a name says ``tf32`` or has the instruction's shape, ``s1688gemm``, without a 16-bit type next to it.
-    Emulation of float32 by three TF32 products is not TF32 speed. None: not shown.
+    ``precision`` is that of matrix units on float32 operands, ``pipe`` ``vector`` where no matrix units are used,
+    ``narrow_sums`` whether float16 products are added up in float16.
     """
-    if _NOT_TF32.search(kernel_name) or not _TF32.search(kernel_name):
+
+    sign: str
+    precision: str | None = None
+    pipe: str | None = None
+    narrow_sums: bool = False
+
+
+_EMULATED = re.compile(r"(?:3x|x3_?)tf32|tf32_?x3|bf16x\d", re.IGNORECASE)
+"""float32 by several products of narrower numbers: neither's speed."""
+_FAST = re.compile(r"s\d+(bf16|f16)(?:gemm|fprop|dgrad|wgrad)")
+_TF32 = re.compile(r"tf32|s1688(?:gemm|fprop|dgrad|wgrad)", re.IGNORECASE)
+_HALF = re.compile(r"(?<![0-9a-z])b?fp?16(?![0-9])|h1688", re.IGNORECASE)
+_NARROW_SUMS = re.compile(r"(?<![a-z0-9])h\d+(?:gemm|fprop|dgrad|wgrad)")
+_VECTOR_MATH = re.compile(
+    r"(?<![a-z0-9])[sdh]gemm|simt_|gemv\w*|gemmk1|gemmSN|convolve_[sdh]gemm|scudnn|conv2d_grouped_direct"
+    r"|conv_depthwise\dd|[dw]grad2d_grouped_direct|(?<![a-z])dot_kernel"
+)
+
+
+def kernel_math(kernel_name: str) -> KernelMath | None:
+    """What a kernel's name shows of the units that it multiplies on; None: nothing.
+
+    TF32 says ``tf32`` or has the instruction's shape, ``s1688gemm``, without a 16-bit type next to it: with one, as
+    in ``ampere_bf16_s1688gemm_bf16``, the same shape is that of 16-bit numbers. ``s1688bf16gemm`` rounds float32
+    operands to bfloat16. A letter right before ``gemm`` (``sgemm``), ``simt`` and products by a vector use no matrix
+    units.
+    """
+    if _EMULATED.search(kernel_name):
         return None
-    return "tf32" if "tf32" in kernel_name.lower() or not _HALF.search(kernel_name) else None
+    fast = _FAST.search(kernel_name)
+    if fast:
+        return KernelMath(fast[0], "bfloat16" if fast[1] == "bf16" else "float16")
+    tf32 = _TF32.search(kernel_name)
+    if tf32 and ("tf32" in kernel_name.lower() or not _HALF.search(kernel_name)):
+        return KernelMath("tf32" if "tf32" in kernel_name.lower() else tf32[0], "tf32")
+    vector = _VECTOR_MATH.search(kernel_name)
+    if vector:
+        return KernelMath(vector[0].rstrip("_"), pipe="vector")
+    narrow = _NARROW_SUMS.search(kernel_name)
+    return KernelMath(narrow[0], narrow_sums=True) if narrow else None
 
 
 _TYPE = r"((?:unsigned |signed |long |short )*[\w:]+(?:<[\w:]+>)?)"

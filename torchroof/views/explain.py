@@ -134,6 +134,8 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
         yield "unknown", "", reason
     for ceiling in part.ceilings:
         yield "ceiling", "", f"{ceiling_text(ceiling, now)}; {ceiling.source}"
+    for why in part.judged:
+        yield "judged so", "", why
     if part.floor_ns is not None:
         yield "floor", _per_step(part.floor_ns, steps), "the least time, by that ceiling" if part.ceilings else ""
     rates = [units.quantity(part.achieved_flops_per_s, "FLOP/s")] if part.achieved_flops_per_s else []
