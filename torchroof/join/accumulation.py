@@ -9,6 +9,7 @@ What the node before summed to complete that gradient goes where the gradient go
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,15 +25,20 @@ Shape = tuple[int, ...]
 def link_accumulation(table: TraceTable, nest: Nest, layers: Layers, links: Links, facts: CaptureFacts | None) -> Links:
     """The links with AccumulateGrad nodes added: their layer is in ``call``."""
     nodes = np.flatnonzero(nest.name_kind >= NameKind.AUTOGRAD_NODE)
-    if not (nest.name_kind[nodes] == NameKind.ACCUMULATE_GRAD).any():
+    is_one = nest.name_kind[nodes] == NameKind.ACCUMULATE_GRAD
+    if not is_one.any():
         return links
     owners = _owners_of_shapes(facts)
+    if not owners:
+        source = links.source.copy()
+        source[nodes[is_one]] = Source.PARAMETER_UNKNOWN
+        return replace(links, source=source)
     layer_of = layers_of_nodes(nest, layers, links)
     forward, call, source = links.forward.copy(), links.call.copy(), links.source.copy()
     before: dict[int, int] = {}
-    for i in nodes.tolist():
-        thread, around = int(nest.thread[i]), int(nest.parent[i])
-        if nest.name_kind[i] != NameKind.ACCUMULATE_GRAD:
+    columns = (nodes, nest.thread[nodes], nest.parent[nodes], is_one)
+    for i, thread, around, accumulates in zip(*(column.tolist() for column in columns), strict=True):
+        if not accumulates:
             before[thread] = around if around != NONE and nest.name_kind[around] == NameKind.EVALUATION else i
             continue
         shape = _gradient_shape(table, nest, i)

@@ -94,8 +94,8 @@ def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> 
     by_flow, threads = _follow_flows(table, nest, nodes, sequence, forward_thread)
     threads.only = _only_thread(nest, nodes, by_number, forward_thread)
     intervals = _Intervals(table, facts)
-    for i in nodes.tolist():
-        number, thread_number = int(sequence[i]), int(forward_thread[i])
+    numbers = zip(nodes.tolist(), sequence[nodes].tolist(), forward_thread[nodes].tolist(), strict=True)
+    for i, number, thread_number in numbers:
         if number < 0:
             source[i] = Source.NO_NUMBER
             continue
@@ -161,17 +161,20 @@ def _only_thread(
     return threads.pop() if len(threads) == 1 else None
 
 
+def _by_moment(nest: Nest, positions: np.ndarray) -> dict[tuple[int, int], int]:
+    """Positions by thread and start; where several start together, the last of those given."""
+    moments = zip(nest.thread[positions].tolist(), nest.start_ns[positions].tolist(), strict=True)
+    return dict(zip(moments, positions.tolist(), strict=True))
+
+
 def _follow_flows(
     table: TraceTable, nest: Nest, nodes: np.ndarray, sequence: np.ndarray, forward_thread: np.ndarray
 ) -> tuple[dict[tuple[int, int], int], _Threads]:
     flows = table.flows
-    starts: dict[tuple[int, int], int] = {}
-    if len(flows.from_ns):
-        moments = zip(nest.thread.tolist(), nest.start_ns.tolist(), strict=True)
-        starts = {moment: i for i, moment in enumerate(moments)}
-    node_at: dict[tuple[int, int], int] = {}
-    for i in nodes.tolist():
-        node_at.setdefault((int(nest.thread[i]), int(nest.start_ns[i])), i)
+    if not len(flows.from_ns):
+        return {}, _Threads({}, None)
+    starts = _by_moment(nest, np.flatnonzero(np.isin(nest.start_ns, flows.from_ns)))
+    node_at = _by_moment(nest, nodes[::-1])  # of an engine's event and the node in it the engine's
     targets: dict[tuple[int, int], int] = {}
     votes: dict[int, Counter[int]] = {}
     columns = (flows.from_thread, flows.from_ns, flows.to_thread, flows.to_ns)

@@ -178,10 +178,9 @@ class Columns:
         device_codes: list[int] = []
         categories = self.categories
         for event in events:
-            table = categories[event.cat]
-            if table is not None and event.ph == "X":
-                code = table[event.name]
-                if code < 0:
+            if event.ph == "X":
+                table = categories[event.cat]
+                if table is None or (code := table[event.name]) < 0:
                     continue
                 if table.on_device:
                     device.append(event)
