@@ -69,11 +69,18 @@ def join_kernels(table: TraceTable, nest: Nest, steps: Steps, launch: Int32, anc
         reason=reason.astype(np.int8),
         step=step.astype(np.int32),
         blocks=device.blocks[rows],
-        collective=_named(table, device.name[rows], is_collective).astype(np.int8),
+        collective=collectives(table)[rows].astype(np.int8),
         segment_kernel=np.arange(len(rows), dtype=np.int32),
         segment_start_ns=device.start_ns[rows],
         segment_end_ns=device.end_ns[rows],
     )
+
+
+def collectives(table: TraceTable) -> NDArray[np.bool_]:
+    """Which device spans are kernels of communication: by their name, or because their args say so."""
+    device = table.device
+    named = _named(table, device.name, is_collective) | (device.collective != NONE)
+    return np.asarray((device.kind == DeviceKind.KERNEL) & named)
 
 
 def _nowhere(nest: Nest, anchor: Int32) -> NDArray[np.bool_]:

@@ -121,10 +121,12 @@ _DEVICE = (
         "bytes",
         "blocks",
         "external_id",
+        "collective",
+        "group",
     ),
 )
 _NARROW: dict[str, type[np.signedinteger[Any]]] = {
-    **dict.fromkeys(("thread", "name", "signature", "device"), np.int32),
+    **dict.fromkeys(("thread", "name", "signature", "device", "collective", "group"), np.int32),
     "kind": np.int8,
 }
 
@@ -229,7 +231,12 @@ class Columns:
         column["stream"].add(np.where(stream == _ALL_STREAMS, -1, stream))
         column["bytes"].add(integers([a.bytes for a in args]))
         column["blocks"].add([_blocks(a.grid) for a in args])
+        column["collective"].add([NONE if a.collective is None else self._word(a.collective) for a in args])
+        column["group"].add([NONE if a.group is None else self._word(a.group) for a in args])
         self._add_keys(column, args, np.arange(len(args)), len(args))
+
+    def _word(self, value: Any) -> int:
+        return self.names[str(value)] if isinstance(value, str | int) else NONE
 
     def _add_keys(self, column: dict[str, Column], args: list[Args], at: NDArray[np.intp], count: int) -> None:
         """The join keys of the events at some places of the chunk; NONE for its others."""

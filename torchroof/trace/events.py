@@ -30,6 +30,8 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     bytes: Any = NONE
     grid: Any = None
     module_id: Any = msgspec.field(default=NONE, name="Python module id")
+    collective: Any = msgspec.field(default=None, name="Collective name")
+    group: Any = msgspec.field(default=None, name="Process Group Name")
 
 
 NO_ARGS = Args()

@@ -122,7 +122,7 @@ def _device(columns: Columns, correlation: Int64) -> DeviceSpans:
     column = columns.device
     start = column["start_ns"].whole()
     order = np.argsort(start, kind="stable")
-    rest = ("end_ns", "kind", "name", "device", "stream", "bytes", "blocks")
+    rest = ("end_ns", "kind", "name", "device", "stream", "bytes", "blocks", "collective", "group")
     return DeviceSpans(
         start_ns=start[order],
         correlation=correlation[order],

@@ -82,6 +82,10 @@ class DeviceSpans:
     bytes: Int64
     blocks: Int64
     """Thread blocks launched (the product of the grid)."""
+    collective: Int32
+    """What a communication kernel does, as its args say (``allreduce``): an index into ``TraceTable.names``."""
+    group: Int32
+    """The process group that it does it in, likewise."""
 
     def __len__(self) -> int:
         return len(self.start_ns)
