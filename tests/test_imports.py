@@ -38,7 +38,17 @@ ROOMS: dict[str, set[str]] = {
         "torchroof.roofline",
         "torchroof.tensors",
     },
-    "views": {"torchroof.report", "torchroof.device.roof:Ceiling", "torchroof.device.roof:Roof"},
+    "ranks": {
+        "torchroof.trace",
+        "torchroof.join",
+        "torchroof.report",
+    },
+    "views": {
+        "torchroof.report",
+        "torchroof.ranks.model",
+        "torchroof.device.roof:Ceiling",
+        "torchroof.device.roof:Roof",
+    },
     "capture": {
         "torchroof.trace.metadata",
         "torchroof.device.roof",
@@ -48,6 +58,7 @@ ROOMS: dict[str, set[str]] = {
     "measure": {"torchroof.device", "torchroof.capture.environment"},
     "workloads": set(),
     "reports": {"*"},
+    "rank_reports": {"*"},
     "profiling": {"*"},
     "calibration": {"*"},
     "cli": {"*"},
@@ -55,14 +66,13 @@ ROOMS: dict[str, set[str]] = {
     "__main__": {"torchroof.cli"},
 }
 
-SINGLE_FILES = {
-    "errors", "units", "resources", "tensors", "reports", "profiling", "calibration", "__init__", "__main__",
-}  # fmt: skip
+SINGLE_FILES = {"errors", "units", "resources", "tensors", "reports", "rank_reports", "profiling", "calibration"}
+SINGLE_FILES |= {"__init__", "__main__"}
 
 # Third-party packages: the places that may import them, as paths below the package.
 AT_MODULE_LEVEL: dict[str, tuple[str, ...]] = {
     "numpy": tuple(ROOMS.keys() - {"errors", "units", "resources", "__init__", "__main__"}),
-    "msgspec": ("trace", "report", "reports"),
+    "msgspec": ("trace", "report", "reports", "ranks"),
     "rich": ("views", "cli"),
     "tensorboard": ("views/tensorboard",),
     "PIL": ("views/tensorboard",),
@@ -74,12 +84,14 @@ INSIDE_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "pynvml": ("measure/conditions",),
     # The CLI and `import torchroof` must stay quick, so a few load their tools late.
     "rich": ("reports", "profiling", "calibration"),
+    "distributed": ("cli",),
 }
 
 # Importing these must not bring these packages along, by any chain of imports at module level.
 LIGHT: dict[str, set[str]] = {
     "torchroof": {"torch", "pandas", "rich", "numpy", "msgspec", "tensorboard"},
     "torchroof.reports": {"torch", "pandas", "tensorboard"},
+    "torchroof.rank_reports": {"torch", "pandas", "tensorboard"},
     "torchroof.cli": {"torch", "pandas", "tensorboard"},
     "torchroof.profiling": {"torch", "pandas", "tensorboard"},
     "torchroof.calibration": {"torch", "pandas", "tensorboard"},
@@ -299,6 +311,8 @@ SEEDED = [
     ),
     ("capture/seed.py", "from torchroof.report import model\n", "capture must not import torchroof.report"),
     ("workloads/seed.py", "from torchroof.tensors import DType\n", "workloads must not import torchroof"),
+    ("ranks/seed.py", "from torchroof.work import standard\n", "ranks must not import torchroof.work"),
+    ("views/seed.py", "from torchroof.ranks import merge\n", "views must not import torchroof.ranks"),
     ("report/seed.py", "from torchroof import analyze\n", "report must not import torchroof:analyze"),
     ("units.py", "import numpy\n", "units:1 must not import numpy"),
     ("work/seed.py", "import msgspec\n", "must not import msgspec"),

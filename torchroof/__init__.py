@@ -1,7 +1,7 @@
 """Per-layer roofline reports from PyTorch's profiler.
 
-`profile` records a training loop, `analyze` reads any Kineto trace, `load` a saved report, `calibrate` measures
-what this machine can do. Importing this
+`profile` records a training loop, `analyze` reads any Kineto trace, `analyze_ranks` those of several ranks, `load`
+a saved report, `calibrate` measures what this machine can do. Importing this
 package imports neither torch nor pandas; each name brings what it needs when it is first used.
 """
 
@@ -13,13 +13,27 @@ if TYPE_CHECKING:
     from torchroof import errors
     from torchroof.calibration import calibrate
     from torchroof.profiling import profile, schedule
+    from torchroof.rank_reports import RanksReport, analyze_ranks
     from torchroof.reports import Report, analyze, load
 
 __version__ = "0.1.0"
 
-__all__ = ["Report", "__version__", "analyze", "calibrate", "errors", "load", "profile", "schedule"]
+__all__ = [
+    "RanksReport",
+    "Report",
+    "__version__",
+    "analyze",
+    "analyze_ranks",
+    "calibrate",
+    "errors",
+    "load",
+    "profile",
+    "schedule",
+]
 
 _HOMES = {
+    "RanksReport": "torchroof.rank_reports",
+    "analyze_ranks": "torchroof.rank_reports",
     "Report": "torchroof.reports",
     "analyze": "torchroof.reports",
     "calibrate": "torchroof.calibration",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from torchroof.device.cache import Cached
     from torchroof.report.picture import Picture
+    from torchroof.report.roofs import Wish
     from torchroof.views.explain import Explanation
     from torchroof.views.table import Page
     from torchroof.work import Model
@@ -238,33 +239,52 @@ def analyze(
     TraceError, OptionError, UnknownDevice and CeilingsError. ``models`` are formulas of ops of your own (see
     `torchroof.work`); RegistrationError for an op that has one.
     """
-    from torchroof.device.catalog import find
-    from torchroof.device.ceilings_file import read_ceilings
     from torchroof.join.ranges import with_ranges_as_layers
     from torchroof.report.build import analyse
     from torchroof.trace.container import MEMORY_LIMIT
     from torchroof.trace.reader import read
 
-    if isinstance(ceilings, str | os.PathLike):
-        ceilings = read_ceilings(Path(ceilings))
-    if roof not in (None, *PREFERENCES):
-        raise OptionError(f"roof must be one of {', '.join(PREFERENCES)}, not {roof!r}")
-    local = None
-    if device == "local":
-        device, local = None, _measured_here() if ceilings is None else None
-    elif device is not None:
-        find(device)  # an unknown name is refused before the trace is read
-    if layers_from not in LAYERS_FROM:
-        raise OptionError(f"layers cannot come from {layers_from!r}; choose one of {', '.join(LAYERS_FROM)}")
+    wish = roof_wish(device, ceilings, roof, layers_from)
     table = read(path, partial=True, memory_limit=memory_limit or MEMORY_LIMIT)
     if layers_from == "annotations":
         table = with_ranges_as_layers(table)
-    report = Report(analyse(table, device=device, ceilings=ceilings, local=local, roof=roof, models=models))
+    made = analyse(
+        table, device=wish.device, ceilings=wish.ceilings, local=wish.local, roof=wish.prefer, models=models
+    )
+    report = Report(made)
     if table.cut and not partial:
         cut = TruncatedTrace(table.cut)
         cut.report = report
         raise cut
     return report
+
+
+def roof_wish(
+    device: str | None,
+    ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None,
+    roof: str | None,
+    layers_from: str = "auto",
+) -> Wish:
+    """The roof that was asked for, as values; and whether ``layers_from`` can be asked for. No trace is read yet.
+
+    Raises OptionError, UnknownDevice and CeilingsError.
+    """
+    from torchroof.device.catalog import find
+    from torchroof.device.ceilings_file import read_ceilings
+    from torchroof.report.roofs import Wish
+
+    if layers_from not in LAYERS_FROM:
+        raise OptionError(f"layers cannot come from {layers_from!r}; choose one of {', '.join(LAYERS_FROM)}")
+    if roof not in (None, *PREFERENCES):
+        raise OptionError(f"roof must be one of {', '.join(PREFERENCES)}, not {roof!r}")
+    if isinstance(ceilings, str | os.PathLike):
+        ceilings = read_ceilings(Path(ceilings))
+    local = None
+    if device == "local":
+        device, local = None, _measured_here() if ceilings is None else None
+    elif device is not None:
+        find(device)
+    return Wish(device, ceilings, local, roof)
 
 
 def _measured_here() -> Sequence[Cached]:

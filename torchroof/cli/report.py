@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchroof import reports
-from torchroof.cli import exit_codes
+from torchroof.cli import exit_codes, ranks
 from torchroof.device.roof import PREFERENCES
-from torchroof.errors import OptionError, OutputError, TraceError, TruncatedTrace
+from torchroof.errors import OptionError, OutputError, TruncatedTrace
 from torchroof.report import codec
 from torchroof.report.lenses import BY, SORT, filter_of
 from torchroof.reports import Report
@@ -34,6 +34,7 @@ examples:
   torchroof report trace.json.gz --format svg -o roof.svg
   torchroof report trace.json.gz --format json -o report.json.gz
   torchroof report killed.json.tmp --partial
+  torchroof report traces/ --format json -o ranks.json
 The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units.
 """
 
@@ -41,7 +42,12 @@ The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
-    parser.add_argument("file", metavar="TRACE", help="a Kineto trace or a saved report (.json or .json.gz)")
+    parser.add_argument(
+        "files",
+        metavar="TRACE",
+        nargs="+",
+        help="a Kineto trace or a saved report (.json or .json.gz); a folder or several files are ranks of one job",
+    )
     add = parser.add_argument
     add(
         "--device",
@@ -53,6 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--partial", action="store_true", help="a trace that ends early is no error: report its whole part")
     add("--layers-from", choices=reports.LAYERS_FROM, default="auto", help="take record_function ranges for layers")
     add("--memory", type=_size, metavar="GIB", help="what one trace may take, in memory or inflated (default: 8)")
+    add("--dask", metavar="ADDRESS", help="for several ranks: let the workers of a dask cluster analyse them")
     add("--format", choices=("table", "json", "csv", "svg"), default="table", help="default: table")
     add("-o", "--output", metavar="FILE", help="write there instead of to the screen; json: gzipped for .gz")
     add("--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)")
@@ -67,6 +74,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    files = ranks.files_of(args.files)
+    if len(files) > 1:
+        return ranks.run(files, args)
+    args.file = files[0]
     _check(args)
     with ExitStack() as stack:
         write: Write = _to_screen
@@ -103,8 +114,8 @@ def _size(text: str) -> float:
 
 def _check(args: argparse.Namespace) -> None:
     """What needs no analysis to be refused."""
-    if Path(args.file).is_dir():
-        raise TraceError(f"{args.file} is a folder, and report reads one file; name a trace in it")
+    if args.dask:
+        raise OptionError("--dask is for several ranks, and one trace was given")
     if args.explain is not None and args.format == "csv":
         raise OptionError("one layer's accounting is no table; give --explain with --format table or json")
     filter_of(args.filter)
