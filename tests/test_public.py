@@ -17,7 +17,10 @@ import torchroof
 from torchroof import errors
 
 ROOT = Path(__file__).resolve().parent.parent
-PUBLIC = ["Report", "__version__", "analyze", "calibrate", "errors", "load", "profile", "schedule"]
+PUBLIC = [
+    *("RanksReport", "Report", "__version__", "analyze", "analyze_ranks", "calibrate", "errors", "load", "profile"),
+    "schedule",
+]
 
 
 def test_all_is_sorted_and_complete() -> None:
@@ -105,9 +108,7 @@ def test_code_in_the_documents_runs(block: Block, tmp_path: Path) -> None:
     if block.tags[0] == "python":
         commands = [[sys.executable, "-c", block.code]]
     else:
-        commands = [
-            shlex.split(line[2:], comments=True) for line in block.code.splitlines() if line[:2] == "$ "
-        ]
+        commands = [shlex.split(line[2:], comments=True) for line in block.code.splitlines() if line[:2] == "$ "]
     assert commands
     for command in commands:
         run = subprocess.run(

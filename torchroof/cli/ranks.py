@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchroof import rank_reports, reports
 from torchroof.cli import exit_codes
-from torchroof.errors import OptionError, OutputError
+from torchroof.errors import OptionError, OutputError, TraceError
 from torchroof.ranks.running import Progress, traces_in
 from torchroof.report import codec
 from torchroof.views.output import Write, output
@@ -22,9 +22,11 @@ _OF_ONE = ("explain", "chart", "depth", "filter", "logdir", "by")
 
 
 def files_of(names: list[str]) -> list[str]:
-    """The files meant: those named, and of a folder the traces in it."""
+    """The files meant: those named, and of a folder the traces in it. Raises TraceError for a name of nothing."""
     found: list[str] = []
     for name in names:
+        if len(names) > 1 and not Path(name).exists():
+            raise TraceError(f"{name}: no such file; check the path")
         found.extend(map(str, traces_in(name)) if Path(name).is_dir() else [name])
     return found
 
