@@ -71,7 +71,7 @@ def _check_lenses(data: ReportData) -> None:
         for name in ("flops", "bytes", "floor_ns", "headroom_ns"):
             known = [getattr(line, name) for line in shown if getattr(line, name) is not None]
             assert (sum(known) if known else None) == getattr(whole.total, name)
-        _check_headroom(data, whole)
+        check_headroom(data, whole)
         if by != "kernel":
             assert sum(line.host_ns for line in (*whole.lines, *whole.apart)) == data.totals.causes["host"]
             assert whole.total.flops == data.totals.flops
@@ -80,7 +80,7 @@ def _check_lenses(data: ReportData) -> None:
     _check_page(data)
 
 
-def _check_headroom(data: ReportData, whole: Lines) -> None:
+def check_headroom(data: ReportData, whole: Lines) -> None:
     """What could be won lies between two sums, and the flagged lines hold half of the lower one if they can."""
     for line in (*whole.lines, whole.total):
         assert (line.headroom_ns or 0) <= line.headroom_least_ns <= line.headroom_most_ns

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LAYERS_FROM = ("auto", "annotations")
 """Where layers are taken from: scopes of ours or ``nn.Module`` events, or the user's own ranges."""
+TRIVIAL = 0.001
+"""Lines at the end of a printed table that come to less than this part of a step are told together."""
 TOP = 20
 """Lines of a printed table where no number is asked for."""
 _GZIP = b"\x1f\x8b"
@@ -95,11 +97,13 @@ class Report:
     ) -> Page:
         """The page that `print` shows, for rich: ``rich.print(report.page(by="op", top=5))``.
 
+        Lines under a thousandth of a step are summed with what ``top`` leaves out, unless that is None.
         ``chart`` draws the roofline above the table.
         """
         from torchroof.views.table import Page
 
-        lines = self.lines(by or self.by, sort, top, fold=fold, depth=depth, filter=filter)
+        least = 0.0 if top is None else TRIVIAL
+        lines = lenses.lines(self.data, by or self.by, sort, top, fold=fold, depth=depth, filter=filter, least=least)
         picture = self.picture(by, fold=fold, depth=depth, filter=filter) if chart else None
         return Page(self.data, self.headline, lines, picture)
 

@@ -149,10 +149,10 @@ def test_a_pattern_may_take_outliers_in_and_name_containers() -> None:
         ("fc1", "fc1"),
         ("nothing.like.it", "the table lists"),
         ("…fc1", "may be any of"),
-        ("encoder.layers.[3-1].fc1", "no layer"),
-        ("encoder.layers.[0-99999999999999].fc9", "no layer"),
-        ("((", "no layer"),
-        ("x" * 5000, "no layer"),
+        ("encoder.layers.[3-1].fc1", "no layer and no op"),
+        ("encoder.layers.[0-99999999999999].fc9", "no layer and no op"),
+        ("((", "no layer and no op"),
+        ("x" * 5000, "no layer and no op"),
     ],
 )
 def test_an_unknown_path_names_what_is_near_in_one_line(asked: str, told: str) -> None:

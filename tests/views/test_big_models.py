@@ -98,13 +98,13 @@ def test_the_accounting_is_told_in_order() -> None:
         "time 1.8 ms per step",
         "headroom 900 µs per step 50% of what the roof allows",
         "aten::mm float32 1 call per step FLOPs 900 k 2·m·n·k FLOPs; reads both matrices, writes m×n.",
-        "bytes 100 B read and 20 B written at least, at most 150 B",
+        "bytes 100 B read and 20 B written at least, at most 150 B in all",
         "ceiling float32 matrix 1 TFLOP/s, given; paper",
         "floor 450 µs",
         "took 900 µs 1 GFLOP/s",
         "bound compute under its compute roof (50%): 7500 FLOPs per byte, and the ridge",
         "kernel 900 µs 1 × gemm_forward",
-        "layer by layer scope",
+        "found by the layer's scope around its launch",
     ):
         assert part in told, part
     assert text.index("\nforward") < text.index("\nbackward")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from torchroof.cli import exit_codes
 from torchroof.errors import OptionError
 from torchroof.profiling import profile, require_torch, schedule
 from torchroof.workloads import NAMES
+
+if TYPE_CHECKING:
+    from torchroof.reports import Report
 
 NAME = "demo"
 HELP = "train a small network here and print its table"
@@ -46,7 +50,10 @@ def _train(args: argparse.Namespace) -> profile:
     from torchroof.workloads.networks import build, sizes
 
     chosen = sizes(args.model, batch_size=args.batch_size, steps=args.steps)
-    workload = build(args.model, chosen, _device(args.device))
+    device = _device(args.device)
+    what = f"training {args.model} on {device}: {chosen.steps} steps that count, after two to warm up"
+    print(f"{what}; the first run on a machine measures its limits, too", file=sys.stderr)
+    workload = build(args.model, chosen, device)
     workload.step()
     plan = schedule(warmup=1, active=chosen.steps)
     with profile(workload.model, schedule=plan, logdir=args.logdir) as prof:
@@ -65,12 +72,10 @@ def _device(wanted: str | None) -> str:
     raise OptionError(f"torch can use no {wanted} device here; leave --device out to use {best}")
 
 
-def _print_table(report: object) -> None:
-    from rich.console import Console
+def _print_table(report: Report) -> None:
+    from torchroof.views.terminal import show
 
-    from torchroof.views.terminal import screen_width
-
-    Console(width=screen_width(), highlight=False).print(report)
+    show(report.page())
 
 
 def _count(text: str) -> int:

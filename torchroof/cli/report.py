@@ -28,7 +28,7 @@ EPILOG = """
 examples:
   torchroof report trace.json.gz --device "RTX A6000"
   torchroof report trace.json.gz --by op --sort time --top 10
-  torchroof report trace.json.gz --filter attention --depth 3
+  torchroof report trace.json.gz --filter "(?i)attention" --by op
   torchroof report trace.json.gz --explain encoder.layer.0.fc1
   torchroof report trace.json.gz --chart
   torchroof report trace.json.gz --format svg -o roof.svg
@@ -67,9 +67,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--sort", choices=SORT, default="headroom", help="what comes first (default: headroom)")
     add("--no-fold", dest="fold", action="store_false", help="a line for each of several equal layers (csv: always)")
     add("--depth", type=_count, metavar="N", help="sum layers into their ancestor of N names; 0 is the whole model")
-    add("--filter", metavar="REGEX", help="lines whose path, class or op matches; the others go into the rest")
+    add("--filter", metavar="REGEX", help="what has a matching path, class or op; the others go into the rest")
     add("--chart", action="store_true", help="draw the roofline above the table")
-    add("--explain", metavar="PATH", help="the whole accounting of one layer in place of the table")
+    add("--explain", metavar="PATH", help="the whole accounting of one layer or op in place of the table")
     add("--logdir", metavar="DIR", help="also write trace, JSON and TensorBoard scalars there")
 
 
@@ -117,7 +117,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.dask:
         raise OptionError("--dask is for several ranks, and one trace was given")
     if args.explain is not None and args.format == "csv":
-        raise OptionError("one layer's accounting is no table; give --explain with --format table or json")
+        raise OptionError("--explain is no table of lines, so it has no csv; give it with --format table or json")
     filter_of(args.filter)
     if args.chart and args.format != "table":
         raise OptionError(f"--chart belongs to the table, not to {args.format}; for a picture use --format svg")
@@ -146,8 +146,8 @@ def _report(args: argparse.Namespace) -> tuple[Report, int]:
     if reports.is_saved_report(args.file):
         if args.device or args.ceilings or args.roof or args.layers_from != "auto":
             raise OptionError(
-                f"{args.file} is a report, its roof is drawn and its layers are chosen; "
-                "give --device, --ceilings, --roof or --layers-from with its trace"
+                f"{args.file} is a saved report, and its roof and layers cannot be changed; "
+                "give --device, --ceilings, --roof or --layers-from with the trace it was made of"
             )
         return reports.load(args.file), exit_codes.DONE
     try:
@@ -178,14 +178,12 @@ def _table(report: Report, args: argparse.Namespace, write: Write) -> None:
 
 
 def _show(page: RenderableType, write: Write) -> None:
-    from torchroof.views.terminal import Screen, plain_text, screen_width
+    from torchroof.views.terminal import plain_text, screen_width, show
 
-    if write is not _to_screen:
-        write(plain_text(page, screen_width()).encode() + b"\n")
-    elif sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
-        Screen().print(page)
+    if write is _to_screen:
+        show(page)
     else:
-        print(plain_text(page, screen_width()))
+        write(plain_text(page, screen_width()).encode() + b"\n")
 
 
 def _explain(report: Report, args: argparse.Namespace, write: Write) -> None:

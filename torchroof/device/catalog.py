@@ -125,6 +125,13 @@ def differences(entry: Entry, properties: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(f"the trace's device has {said}, {entry.name} has {own}" for said, own in _misfits(entry, properties))
 
 
+def is_called(name: str, key: str) -> bool:
+    """Whether a driver's name is one of the device with this key."""
+    return any(key in (e.key, e.variant_of) for e in _with_variants(_named(name, entries()))) or any(
+        name in (e.name, *e.aliases) for e in entries() if e.key == key
+    )
+
+
 def _match_unnamed(properties: Mapping[str, Any]) -> Match:
     """A device without a name: by its figures, where exactly one entry has them."""
     if not properties.get("numSms") or not properties.get("totalGlobalMem"):

@@ -10,6 +10,7 @@ from torchroof.errors import ReportFileError
 from torchroof.report.model import SCHEMA, ReportData
 
 _HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"torchroof\.report/')
+_TRACE = "is a trace, not a saved report; read it with torchroof.analyze"
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -27,7 +28,10 @@ def decode(text: bytes, source: str) -> ReportData:
     try:
         schema = msgspec.json.decode(text, type=_Schema).schema
     except (msgspec.DecodeError, UnicodeDecodeError) as why:
-        raise ReportFileError(f"{source} is not a torchroof report: {why}") from None
+        told = _TRACE if _is_trace(text) else f"is not a torchroof report: {why}"
+        raise ReportFileError(f"{source} {told}") from None
+    if schema is None and _is_trace(text):
+        raise ReportFileError(f"{source} {_TRACE}")
     if schema != SCHEMA:
         told = f"has the schema {schema!r}" if schema else "has no schema"
         raise ReportFileError(f"{source} {told}, and this version reads {SCHEMA!r}; make it again from its trace")
@@ -35,6 +39,10 @@ def decode(text: bytes, source: str) -> ReportData:
         return msgspec.json.decode(text, type=ReportData)
     except (msgspec.DecodeError, UnicodeDecodeError) as why:
         raise ReportFileError(f"{source} is a damaged torchroof report: {why}") from None
+
+
+def _is_trace(text: bytes) -> bool:
+    return b'"traceEvents"' in text or b'"ph"' in text
 
 
 def looks_like_report(head: bytes) -> bool:

@@ -9,12 +9,13 @@ import msgspec
 
 from torchroof import units
 from torchroof.device.roof import Ceiling, Roof
+from torchroof.errors import OptionError
 from torchroof.report.flags import why
 from torchroof.report.fold import pattern_of
-from torchroof.report.lenses import layer_label, lines
+from torchroof.report.lenses import UNOWNED_HOST, layer_label, lines
 from torchroof.report.line import Line, Lines, known_sum, line_of
 from torchroof.report.model import PHASES, Copy, Device, Kernel, Layer, ReportData, Row, Tensor
-from torchroof.report.naming import layers_named
+from torchroof.report.naming import is_layer, layers_named
 from torchroof.roofline.place import pipe_of, ridge
 from torchroof.roofline.verdict import IDLE_UNITS_EFFICIENCY, LATENCY_FACTOR, words
 from torchroof.work.plugins import installed
@@ -95,11 +96,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     own: Line
     total: Line
     children: Lines | None
-    """For a container its own and its children's lines, each child with all within it, equal ones folded."""
+    """For a container its own and its children's lines, each child with all within it, equal ones folded; for an op
+    the layers that ran it."""
 
 
 def explain(data: ReportData, path: str, registry: Registry | None = None) -> Account:
-    """The accounting of a layer, of a pattern of equal layers, or of a label such as ``(optimizer)``.
+    """The accounting of a layer, of a pattern of equal layers, of an op, or of a label such as ``(optimizer)``.
 
     ``registry`` gives the formulas in words (default: the installed ones). Raises OptionError where nothing has
     the path.
@@ -108,6 +110,13 @@ def explain(data: ReportData, path: str, registry: Registry | None = None) -> Ac
     loose = [row for row in data.rows if row.path is None and layer_label(row, None) == path]
     if loose:
         return _account(data, path, (), loose, loose, registry)
+    ran = [row for row in data.rows if row.op is not None and row.op in (path, f"aten::{path}")]
+    if ran and not is_layer(data, path):
+        return _account(data, ran[0].op or path, (), ran, ran, registry)
+    if path == UNOWNED_HOST or any(path == f"({entry.reason})" for entry in data.unattributed):
+        raise OptionError(
+            f"nothing is known of {path} but its time: no op and no layer own it; --by kernel lists kernels"
+        )
     name, members = layers_named(data, path)
     chosen = set(members)
     own = [row for row in data.rows if row.path in chosen]
@@ -136,7 +145,7 @@ def _account(
         inputs=_same(layer.inputs for layer in layers) or (),
         outputs=_same(layer.outputs for layer in layers) or (),
         parameters=_same(layer.parameters for layer in layers) or (),
-        flagged=any(layer.flagged for layer in layers),
+        flagged=any(layer.flagged for layer in layers) or _is_flagged(data, name),
         why=why(own) if own else None,
         steps=whole.steps,
         step_ns=whole.step_ns,
@@ -145,8 +154,20 @@ def _account(
         copies=tuple(c for c in data.copies if c.path in chosen),
         own=_own(name, own, layers),
         total=msgspec.structs.replace(whole.total, label="total"),
-        children=_children(part, members) if members else None,
+        children=_children(part, members) if members else _layers_of_op(part, name),
     )
+
+
+def _is_flagged(data: ReportData, label: str) -> bool:
+    """Whether a line without a layer is flagged, in a table of ops where no layer is known."""
+    by = "layer" if data.layers else "op"
+    return any(line.flagged for line in lines(data, by=by).lines if line.label == label and line.path is None)
+
+
+def _layers_of_op(data: ReportData, name: str) -> Lines | None:
+    """The layers that ran an op. None for what is no op, or where no layer is known."""
+    is_op = any(row.op == name for row in data.rows)
+    return lines(data, fold=True) if is_op and any(row.path is not None for row in data.rows) else None
 
 
 def _of_rows(data: ReportData, rows: Sequence[Row]) -> ReportData:
@@ -225,7 +246,7 @@ def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Pa
         efficiency=line.efficiency,
         side=line.side,
         bound=line.bound,
-        verdict=words(line.bound, line.efficiency, host_ns=line.host_ns, busy_ns=line.busy_ns),
+        verdict=words(line.bound, line.efficiency),
         because=_because(line, first, sum(row.calls for row in rows), device, registry),
         formula=model.words if model else None,
         ceilings=tuple(judging),

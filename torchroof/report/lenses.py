@@ -35,6 +35,7 @@ def lines(
     fold: bool = False,
     depth: int | None = None,
     filter: str | None = None,
+    least: float = 0.0,
 ) -> Lines:
     """The report as a table's lines. ``by`` is one of BY, ``sort`` one of SORT (largest first).
 
@@ -43,6 +44,9 @@ def lines(
     for with case, and chooses before anything is summed: layers by path, class and ops (or by the label or class
     of the line that they are summed into), rows by path, class and op where lines are ops or phases, and kernels by
     name, path and op. What does not match is in the rest, with what ``top`` leaves out.
+
+    ``least`` is a part of step time: lines at the end of which neither kernel time nor headroom comes to so much are
+    in the rest, too, unless there is but one.
 
     Lines of layers and ops are flagged: those with the most headroom until they hold half of it, each 3 % of the step.
     Raises OptionError for a ``by`` or ``sort`` that is none, a ``top`` under 1, a ``depth`` under 0 or of
@@ -57,7 +61,7 @@ def lines(
     if by in ("layer", "op"):
         found = flag_lines(found, [group.rows for group in groups], data.totals.step_ns)
     candidates = sorted(found[: len(matching)], key=_ORDER[sort])
-    shown = candidates if top is None else candidates[:top]
+    shown = _worth_a_line(candidates if top is None else candidates[:top], least * data.totals.step_ns)
     hidden = [*candidates[len(shown) :], *found[len(matching) :]]
     return Lines(
         by=by,
@@ -70,6 +74,14 @@ def lines(
         apart=tuple(unattributed_line(u) for u in data.unattributed if u.reason == OUTSIDE_STEPS),
         filter=filter,
     )
+
+
+def _worth_a_line(found: list[Line], least_ns: float) -> list[Line]:
+    """The lines without those at the end that are too small to matter; a single one of them stays."""
+    kept = len(found)
+    while kept and max(found[kept - 1].kernel_ns, found[kept - 1].headroom_most_ns) < least_ns:
+        kept -= 1
+    return found[: kept if kept < len(found) - 1 else len(found)]
 
 
 def flag_layers(data: ReportData) -> ReportData:

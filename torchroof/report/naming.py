@@ -42,9 +42,15 @@ def layers_named(data: ReportData, asked: str) -> tuple[str, tuple[str, ...]]:
     members = tuple(path for path in paths if matching.fullmatch(path))
     if members and "[" in plain:
         return asked, members
-    near = _near(plain, named)
+    ops = {row.op for row in data.rows if row.op is not None}
+    near = _near(plain, [*named, *sorted(ops)])
     told = f"; near it: {_listed(near)}" if near else "; the table lists those there are"
-    raise OptionError(f"the report has no layer {_quoted(asked)}{told}")
+    raise OptionError(f"the report has no layer and no op {_quoted(asked)}{told}")
+
+
+def is_layer(data: ReportData, name: str) -> bool:
+    """Whether a layer, or a container of layers, has this path."""
+    return name in _paths(data)
 
 
 def _paths(data: ReportData) -> dict[str, None]:

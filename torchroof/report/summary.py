@@ -8,6 +8,7 @@ from statistics import median
 import msgspec
 
 from torchroof import units
+from torchroof.device.catalog import find, is_called
 from torchroof.report.ceilings import judging, mfu_peak, told
 from torchroof.report.lenses import OUTSIDE_STEPS, lines
 from torchroof.report.line import PARTIAL, Line
@@ -150,9 +151,12 @@ def _causes(data: ReportData, parts: int) -> tuple[Share, ...]:
 
 
 def _device(data: ReportData) -> str:
+    """The devices by name, and whose roof judges them where that is another's."""
     names: dict[str, int] = {}
     for device in data.devices:
         name = device.name or "unknown device"
+        if device.matched is not None and not (device.name and is_called(device.name, device.matched)):
+            name += f", judged by the roof of {find(device.matched).name}"
         names[name] = names.get(name, 0) + 1
     return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in names.items()) or "no device activity"
 
@@ -221,7 +225,7 @@ def _sentence(data: ReportData, line: Line, by: str) -> str:
     """What a line could give back, and why."""
     parts = max(1, data.steps) * max(1, len(data.devices))
     won, share = units.duration(line.headroom_least_ns / parts), _fraction(line.headroom_least_ns, data.totals.step_ns)
-    kind = f" ({line.type})" if line.type and by == "layer" else ""
+    kind = f" ({line.type})" if line.type and by == "layer" and not line.label.startswith("(") else ""
     up_to, more = ("", " or more") if line.headroom_is_least else ("up to ", "")
     return (
         f"{line.label}{kind} could give back {up_to}{won} of each step{more} ({units.percent(share)}): {_phrase(line)}."

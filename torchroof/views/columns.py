@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -21,10 +22,14 @@ _PHASE_HEADINGS = {
     "optimizer": "opt",
 }
 AT_LEAST = "≥"
+_TIMES = re.compile(r"(?<=[0-9])x(?=[0-9])")
 GAP = "  "
 """Between two columns."""
-LAST_FIGURE = 7
+LAST_FIGURE = 9
 """The last rank that may cost the labels more than a comfortable width."""
+_MUCH_WAITING = 0.25
+"""Waiting for the host that is more than this part of what could be won is shown before the phases."""
+_MAIN_PHASES = ("forward", "backward")
 _MINOR_PHASE = 0.001
 """A phase with less than this part of the step, or without another beside it, is shown last of all."""
 SHAPES_FROM = 140
@@ -50,9 +55,9 @@ class Column:
 def columns(lines: Lines) -> Iterator[Column]:
     """All columns that could be shown, from left to right."""
     scale = units.TimeScale.of(max(lines.total.kernel_ns, lines.step_ns // 100) / lines.steps)
-    waits = lines.total.host_ns > lines.total.busy_ns
-    yield Column(heading="class", rank=8, cell=_text(lambda x: x.type), left=True, widest=24)
-    yield Column(heading="calls", rank=12, cell=_number(lambda x: _count(x.calls, lines.steps)), summed=False)
+    waits = lines.total.host_ns > _MUCH_WAITING * lines.total.headroom_most_ns
+    yield Column(heading="class", rank=10, cell=_text(lambda x: x.type), left=True, widest=24)
+    yield Column(heading="calls", rank=14, cell=_number(lambda x: _count(x.calls, lines.steps)), summed=False)
     yield Column(heading="time", unit=scale.unit, rank=0, cell=_time(scale, lines, lambda x: x.kernel_ns))
     yield Column(heading="% of", unit="step", rank=2, cell=_share(lines, lambda x: x.kernel_ns))
     occurring = [phase for phase in PHASES if phase in lines.total.phase_ns]
@@ -60,23 +65,23 @@ def columns(lines: Lines) -> Iterator[Column]:
         minor = len(occurring) == 1 or lines.total.phase_ns[phase] < _MINOR_PHASE * lines.step_ns
         yield from _phase(phase, scale, lines, minor=minor)
     yield Column(
-        heading="host", unit=scale.unit, rank=4 if waits else 10, cell=_time(scale, lines, lambda x: x.host_ns)
+        heading="host", unit=scale.unit, rank=5 if waits else 12, cell=_time(scale, lines, lambda x: x.host_ns)
     )
-    yield Column(heading="FLOPs", rank=9, cell=_quantity(lines, lambda x: x.flops))
-    yield Column(heading="bytes", rank=11, cell=_quantity(lines, lambda x: x.bytes))
-    yield Column(heading="FLOPs", unit="/byte", rank=12, cell=_number(lambda x: _digits(x.intensity)))
-    yield Column(heading="FLOP/s", rank=6, cell=_rate(lambda x: x.achieved_flops_per_s))
-    yield Column(heading="byte/s", rank=6, cell=_rate(lambda x: x.achieved_bytes_per_s))
+    yield Column(heading="FLOPs", rank=11, cell=_quantity(lines, lambda x: x.flops))
+    yield Column(heading="bytes", rank=13, cell=_quantity(lines, lambda x: x.bytes))
+    yield Column(heading="FLOPs", unit="/byte", rank=14, cell=_number(lambda x: _digits(x.intensity)))
+    yield Column(heading="FLOP/s", rank=8, cell=_rate(lambda x: x.achieved_flops_per_s))
+    yield Column(heading="byte/s", rank=8, cell=_rate(lambda x: x.achieved_bytes_per_s))
     yield Column(heading="effic.", rank=3, cell=_efficiency)
     if lines.total.headroom_ns is not None:
         yield Column(heading="headroom", unit=scale.unit, rank=1, cell=_headroom(scale, lines))
     yield Column(heading="bound", rank=4, cell=_bound, left=True, summed=False)
     for heading, rank, get in (
-        ("in", 7, lambda x: x.inputs),
-        ("out", 13, lambda x: x.outputs),
-        ("parameters", 16, lambda x: x.parameters),
+        ("in", 9, lambda x: x.inputs),
+        ("out", 15, lambda x: x.outputs),
+        ("parameters", 17, lambda x: x.parameters),
     ):
-        yield Column(heading=heading, rank=rank, cell=_text(get), left=True, widest=22, least_console=SHAPES_FROM)
+        yield Column(heading=heading, rank=rank, cell=_tensors(get), left=True, widest=22, least_console=SHAPES_FROM)
 
 
 def _phase(phase: str, scale: units.TimeScale, lines: Lines, *, minor: bool) -> Iterator[Column]:
@@ -85,13 +90,24 @@ def _phase(phase: str, scale: units.TimeScale, lines: Lines, *, minor: bool) -> 
     def get(line: Line) -> int:
         return line.phase_ns.get(phase, 0)
 
-    yield Column(heading=heading, unit=scale.unit, rank=16 if minor else 5, cell=_time(scale, lines, get))
+    rank = 18 if minor else 6 if phase in _MAIN_PHASES else 7
+    yield Column(heading=heading, unit=scale.unit, rank=rank, cell=_time(scale, lines, get))
     if not minor:
-        yield Column(heading="% of", unit="step", rank=17, cell=_share(lines, get))
+        yield Column(heading=heading, unit="% step", rank=19, cell=_share(lines, get))
 
 
 def _text(get: Callable[[Line], str | None]) -> Callable[[Line], Text]:
     return lambda line: Text(get(line) or "")
+
+
+def _tensors(get: Callable[[Line], str | None]) -> Callable[[Line], Text]:
+    """Tensors as ``8×128×768 float16``: the first, and how many more there are."""
+
+    def cell(line: Line) -> Text:
+        first, *more = (get(line) or "").split(", ")
+        return Text(_TIMES.sub("×", first) + (f", +{len(more)}" if more else ""))
+
+    return cell
 
 
 def _number(get: Callable[[Line], str]) -> Callable[[Line], Text]:

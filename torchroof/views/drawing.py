@@ -299,7 +299,7 @@ def _head(picture: Picture) -> Iterator[Item]:
     y = 66.0
     bounds = {p.bound if p.bound in SHAPES else "unplaced" for p in picture.points}
     for name in (name for name in SHAPES if name in bounds):
-        words = "bound unknown" if name == "unplaced" else f"{name}-bound" if name in ("compute", "memory") else name
+        words = "bound unknown" if name == "unplaced" else f"{name} side" if name in ("compute", "memory") else name
         yield Mark(name, SHAPES[name], x, y - 4, 5.5)
         yield Words("ink", x + 12, y, words)
         x += 12 + breadth(words, 12) + 22

@@ -23,6 +23,19 @@ _FIELD = 12
 _MOST_KERNELS = 4
 """Kernels named for one op; the rest are counted."""
 _MOST_MEMBERS = 6
+_MORE = 1.01
+"""An upper bound of bytes is told where it is this much over the lower one."""
+_FOUND_BY = {
+    "no layer scope": "nothing: no layer's scope is around its launch",
+    "layer scope": "the layer's scope around its launch",
+    "module event": "the module's event around its launch",
+    "fwdbwd flow": "the trace's arrow from the forward op",
+    "sequence number": "autograd's sequence number of the forward op",
+    "sequence interval": "autograd's sequence numbers during the layer's call",
+    "parameter's gradient": "the parameter whose gradient it is",
+    "parameters stepped": "the parameters that it steps",
+}
+"""Where the link to the layer comes from, in words."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +110,12 @@ def _facts(account: Account) -> Iterator[tuple[str, str, str]]:
         if tensors:
             yield name, ", ".join(map(_tensor, tensors)), ""
     yield "time", _time(account.total, account), ""
-    if account.children is not None:
-        yield "of it own", _time(account.own, account), ""
+    if account.children is not None and account.members:
+        yield "its own ops", _time(account.own, account), ""
     if account.total.headroom_ns is not None:
-        yield "headroom", f"{_per_step(account.total.headroom_ns, account.steps)} per step", _efficiency(account.total)
+        least = "at least " if account.total.headroom_is_least else ""
+        won = f"{least}{_per_step(account.total.headroom_least_ns, account.steps)} per step"
+        yield "headroom", won, _efficiency(account.total)
     if account.why:
         yield ("flagged" if account.flagged else "in short"), account.why, ""
     for copy in account.copies:
@@ -127,9 +142,11 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
     yield "FLOPs", per_step(part.flops), part.formula or "no work model"
     if part.flops_full is not None and part.flops_full != part.flops:
         yield "unmasked", per_step(part.flops_full), "FLOPs with what the mask leaves out"
-    upper = f", at most {per_step(part.bytes_upper, 'B')}" if part.bytes_upper is not None else ""
     read, written = per_step(part.bytes_read, "B"), per_step(part.bytes_written, "B")
-    yield "bytes", "", f"{read} read and {written} written at least{upper}"
+    least = (part.bytes_read or 0) + (part.bytes_written or 0)
+    more = part.bytes_upper is not None and part.bytes_upper > _MORE * least
+    upper = f" at least, at most {per_step(part.bytes_upper, 'B')} in all" if more else ""
+    yield "bytes", "", f"{read} read and {written} written{upper}"
     for reason in part.unknown:
         yield "unknown", "", reason
     for ceiling in part.ceilings:
@@ -137,19 +154,33 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
     for why in part.judged:
         yield "judged so", "", why
     if part.floor_ns is not None:
-        yield "floor", _per_step(part.floor_ns, steps), "the least time, by that ceiling" if part.ceilings else ""
+        yield (
+            "floor",
+            _per_step(part.floor_ns, steps) if part.floor_ns else "<1 ns",
+            "the least time, by that ceiling" if part.ceilings else "",
+        )
     rates = [units.quantity(part.achieved_flops_per_s, "FLOP/s")] if part.achieved_flops_per_s else []
     rates += [units.quantity(part.achieved_bytes_per_s, "B/s")] if part.achieved_bytes_per_s else []
     yield "took", _per_step(part.kernel_ns, steps), " and ".join(rates)
     if part.host_ns:
         yield "host", _per_step(part.host_ns, steps), "nothing ran while it was being launched"
     if part.headroom_ns is not None:
-        share = "" if part.efficiency is None else f"efficiency {units.percent(part.efficiency)}: floor ÷ time"
+        share = "" if part.efficiency is None else f"efficiency {_share(part)}: floor ÷ time"
         yield "headroom", _per_step(part.headroom_ns, steps), share
-    yield "bound", part.bound or units.UNKNOWN, part.verdict + (f": {part.because}" if part.because else "")
+    yield "bound", part.bound or units.UNKNOWN, _why(part)
     if [kernel.name for kernel in kernels] != [part.op]:
         yield from _kernels(kernels, steps)
-    yield "layer by", "", ", ".join(part.attribution)
+    yield "found by", "", ", ".join(_FOUND_BY.get(source, source) for source in part.attribution)
+
+
+def _share(part: Part) -> str:
+    return units.percent(part.efficiency or units.LEAST)
+
+
+def _why(part: Part) -> str:
+    if part.bound == "latency" and part.because:
+        return part.because
+    return part.verdict + (f": {part.because}" if part.because else "")
 
 
 def _kernels(kernels: list[Kernel], steps: int) -> Iterator[tuple[str, str, str]]:

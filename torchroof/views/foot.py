@@ -25,7 +25,7 @@ def draw(headline: Headline, lines: Lines, ascii_only: bool, label_width: int) -
     grid = fields()
     told = (
         ("left over", _left_over(headline)),
-        ("not counted", _apart(lines)),
+        ("uncounted", _apart(lines)),
         ("why", _whys(headline, lines, label_width)),
         ("marks", _legends(lines)),
         ("note", headline.notes),
@@ -76,7 +76,7 @@ def _legends(lines: Lines) -> Iterator[str]:
         yield f"{palette.MARK} most headroom: {units.percent(held)} of all is in the lines marked so"
     if any(line.headroom_least_ns > line.kernel_ns for line in shown):
         yield "headroom over time: it counts the time that the device waited for the host, too"
-    if any(line.headroom_is_least for line in shown):
+    if any(line.headroom_is_least and line.headroom_least_ns for line in shown):
         yield f"{AT_LEAST} at least: part of the line has no floor; it is sorted as if all of that could be won"
     if any(line.partial for line in shown):
         yield "~ part of the line's time has no model; rates cover the rest"

@@ -111,7 +111,7 @@ def _title(lines: Lines, ascii_only: bool) -> Text:
     order, told = _ORDER.get(lines.sort, lines.sort), ""
     judged = lines.total.headroom_ns is not None
     if lines.sort == "headroom" and not judged:
-        order = "time"
+        order = "kernel time and waiting"
     what = _PLURAL.get(lines.by, lines.by)
     text = Text().append(f"{what} by {order}", palette.HEADING)
     if judged:

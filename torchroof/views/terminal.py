@@ -44,6 +44,14 @@ def _terminal_width() -> int | None:
     return None
 
 
+def show(view: RenderableType) -> None:
+    """Prints a view: in colour where a terminal or FORCE_COLOR wants it, else as plain text."""
+    if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
+        Screen().print(view)
+    else:
+        print(plain_text(view, screen_width()))
+
+
 def plain_text(view: RenderableType, width: int) -> str:
     """The view without colour and without blanks at the ends of lines."""
     file = io.StringIO()
