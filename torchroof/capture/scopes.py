@@ -229,22 +229,27 @@ class ModuleScopes:
             thread: _Thread | None = getattr(self._local, "thread", None)
             if thread is None or not thread.stack:
                 return
-            if thread.stack[-1][0] is not module and not self._unwind_to(thread, module):
+            stack = thread.stack
+            if stack[-1][0] is not module and not self._unwind_to(thread, module):
                 return
+            _, position, scope, before = stack.pop()
+            thread.after[position] = self._api.sequence_number()
+            scope.__exit__(None, None, None)
             cut = False
             if output is None:
                 raised = sys.exception()
-                cut = raised is not None and raised is not thread.stack[-1][3]
-            index = thread.layer[thread.stack[-1][1]]
-            self._close(thread, cut)
+                cut = raised is not None and raised is not before
+                if cut:
+                    thread.cut.append(position)
+            layer = self._layers[thread.layer[position]]
         except Exception as fault:
             self._note(fault)
             return
         if not cut and not self._api.is_tracing():
             try:
                 signature = (tensors_in(args), tensors_in(output))
-                if signature not in self._layers[index].seen:
-                    self._add_shapes(self._layers[index], module, signature)
+                if signature not in layer.seen:
+                    self._add_shapes(layer, module, signature)
             except Exception as fault:
                 self._note(fault, "the shapes of a layer call")
 

@@ -12,13 +12,17 @@ from torchroof.trace.metadata import ShapeFact, TensorFact
 Found = tuple[tuple[tuple[int, ...], torch.dtype], ...]
 """Shape and element type of each tensor, in order; hashable, so that seen ones are told apart quickly."""
 
+_Tensor = torch.Tensor
 _DEPTH = 3
 _LONGEST = 64
 
 
 def tensors_in(value: Any, depth: int = _DEPTH) -> Found:
     """The tensors of a value: itself, or those in tuples, lists and mappings, a few levels deep."""
-    if isinstance(value, torch.Tensor):
+    kind = type(value)
+    if kind is tuple and len(value) == 1 and type(value[0]) is _Tensor:  # what most modules are called with
+        return ((value[0].shape, value[0].dtype),)
+    if kind is _Tensor or isinstance(value, _Tensor):
         return ((value.shape, value.dtype),)
     if value is None or depth == 0:
         return ()
