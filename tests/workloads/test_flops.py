@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from architectures import ARCHITECTURES
 from small_networks import profiled, small
 from torch.utils.flop_counter import FlopCounterMode, flop_registry, sdpa_flop_count
 
@@ -85,6 +86,21 @@ def test_op_by_op_as_torch_counts_save_what_the_page_lists(name: str, monkeypatc
     assert differences(torch_counts, our_counts) == listed(name)
 
 
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.filterwarnings("ignore")  # what transformers and its parts warn of is no concern here
+def test_architectures_op_by_op_as_torch_counts_save_what_the_page_lists(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model, step = ARCHITECTURES[name]()
+    torch.manual_seed(1)
+    torch_counts = torchs(step, monkeypatch)
+    torch.manual_seed(1)
+    our_counts = ours(profiled(model, step))
+    assert {phase for _, phase in torch_counts} == {"forward", "backward"}
+    assert differences(torch_counts, our_counts) == listed(name)
+
+
 def test_a_depthwise_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 filters of 1 x 3 x 3 on 2 x 64 x 14 x 14: 2 * 2 * 14 * 14 * 576 = 451,584 forward and twice that backward."""
     model = torch.nn.Conv2d(64, 64, 3, padding=1, groups=64)
@@ -102,7 +118,7 @@ def test_a_depthwise_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_lists_no_other_models() -> None:
-    assert {row[0] for row in ROW.findall(DOC.read_text(encoding="utf-8"))} <= {*NAMES, "depthwise"}
+    assert {row[0] for row in ROW.findall(DOC.read_text(encoding="utf-8"))} <= {*NAMES, *ARCHITECTURES, "depthwise"}
 
 
 def test_torch_counts_causal_attention_in_full() -> None:
