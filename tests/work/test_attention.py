@@ -176,3 +176,56 @@ def test_the_fast_path_between_projection_and_product():
     assert (work.flops, work.bytes_read, work.bytes_written) == (480 + 160, 4 * (480 + 48), 4 * 480)
     returned = aten._transform_bias_rescale_qkv(torch.randn(2, 5, 48), torch.randn(48), 4)
     assert work.bytes_written == bytes_of(returned)
+
+
+def test_packed_sequences_that_are_all_as_long_as_the_longest():
+    """3 sequences of 5 queries and 7 keys: as one batch of 3, by shapes alone."""
+    q, kv, ends = dense_spec((15, 4, 8), "float16"), dense_spec((21, 4, 8), "float16"), dense_spec((4,), "int32")
+    for causal in (False, True):
+        packed = price("_flash_attention_forward", q, kv, kv, ends, ends, 5, 7, 0.0, causal, False, *[None] * 7)
+        batch = [dense_spec((3, n, 4, 8), "float16") for n in (5, 7, 7)]
+        dense = price("_flash_attention_forward", *batch, None, None, 5, 7, 0.0, causal, False, *[None] * 7)
+        assert (packed.flops, packed.flops_full) == (dense.flops, dense.flops_full)
+        assert packed.bytes_moved == dense.bytes_moved
+    assert packed.flops == 2 * 12 * (3 + 4 + 5 + 6 + 7) * 16  # from the lower right corner
+    one = dense_spec((2,), "int32")
+    alone = price("_flash_attention_forward", q, kv, kv, one, one, 99, 99, 0.0, False, False, *[None] * 7)
+    assert alone.flops == 2 * 4 * 15 * 21 * 16  # a single sequence needs no lengths
+    uneven = price("_flash_attention_forward", q, kv, kv, ends, ends, 6, 7, 0.0, False, False, *[None] * 7)
+    assert uneven.flops is None
+    used = price(
+        "_flash_attention_forward", q, kv, kv, ends, ends, 5, 7, 0.0, False, False, None, None, None, ends, None, None
+    )
+    assert used.flops is None
+
+
+def library(op, *operands):
+    by_name = {model.op: model.formula for model in MODELS}
+    return by_name[f"flash_attn::{op}"](OpCall(f"flash_attn::{op}", operands))
+
+
+def test_the_flash_attn_package_counts_as_torchs_own_op():
+    q, kv = dense_spec((2, 5, 4, 8), "float16"), dense_spec((2, 7, 2, 8), "float16")
+    lse = dense_spec((2, 4, 5))
+    for causal, reach in ((True, -1), (False, 2)):
+        own = library("_flash_attn_forward", q, kv, kv, 0.0, 0.3, causal, reach, reach, 0.0, None, False)
+        window = (None, None) if reach < 0 else (reach, reach)
+        other = price(
+            "_flash_attention_forward", q, kv, kv, None, None, 5, 7, 0.0, causal, False, None, *window, *[None] * 4
+        )
+        assert own == other
+        back = library(
+            *("_flash_attn_backward", q, q, kv, kv, q, lse, q, kv, kv, 0.0, 0.3, causal, reach, reach, 0.0, None, False)
+        )
+        assert back.flops * 2 == own.flops * 5
+    ends = dense_spec((3,), "int32")
+    flat, flat_kv = dense_spec((10, 4, 8), "float16"), dense_spec((14, 2, 8), "float16")
+    packed = library(
+        "_flash_attn_varlen_forward", flat, flat_kv, flat_kv, ends, ends, 5, 7, 0.0, 0.3, True, -1, -1, 0.0, None
+    )
+    assert packed.flops == library("_flash_attn_forward", q, kv, kv, 0.0, 0.3, True, -1, -1, 0.0, None, False).flops
+    grad = library(
+        *("_flash_attn_varlen_backward", flat, flat, flat_kv, flat_kv, flat, lse, flat, flat_kv, flat_kv),
+        *(ends, ends, 5, 7, 0.0, 0.3, True, -1, -1, 0.0, None, False),
+    )
+    assert grad.flops * 2 == packed.flops * 5

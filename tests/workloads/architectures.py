@@ -1,4 +1,4 @@
-"""Architectures that people train, small and with random weights: each with its inputs and a scalar to differentiate."""
+"""Architectures that people train, small and with random weights: each with a step of forward and backward."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ class Bottleneck(nn.Module):
 
 def resnet50() -> tuple[nn.Module, Step]:
     """The depths of ResNet-50, 3, 4, 6 and 3 blocks, at an eighth of its width."""
-    layers: list[nn.Module] = [nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 8, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
     inputs = 8
     for stage, depth in enumerate((3, 4, 6, 3)):
         for block in range(depth):
@@ -49,7 +54,11 @@ class ConvNeXtBlock(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.depthwise = nn.Conv2d(width, width, 7, padding=3, groups=width)
-        self.norm, self.wide, self.narrow = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.norm, self.wide, self.narrow = (
+            nn.LayerNorm(width),
+            nn.Linear(width, 4 * width),
+            nn.Linear(4 * width, width),
+        )
         self.scale = nn.Parameter(torch.full((width,), 1e-2))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -142,7 +151,9 @@ def bert() -> tuple[nn.Module, Step]:
 def gpt2() -> tuple[nn.Module, Step]:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = GPT2Config(vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=16, bos_token_id=1, eos_token_id=2, **_EAGER)
+    config = GPT2Config(
+        vocab_size=64, n_embd=32, n_layer=2, n_head=4, n_positions=16, bos_token_id=1, eos_token_id=2, **_EAGER
+    )
     return _labelled(GPT2LMHeadModel(config), input_ids=_tokens(2, 11), labels=_tokens(2, 11))
 
 
@@ -205,7 +216,9 @@ def vit() -> tuple[nn.Module, Step]:
         num_labels=5,
         **_EAGER,
     )
-    return _labelled(ViTForImageClassification(config), pixel_values=torch.randn(2, 3, 16, 16), labels=torch.tensor([1, 4]))
+    return _labelled(
+        ViTForImageClassification(config), pixel_values=torch.randn(2, 3, 16, 16), labels=torch.tensor([1, 4])
+    )
 
 
 def whisper() -> tuple[nn.Module, Step]:

@@ -89,10 +89,30 @@ def _sizes(call: OpCall, order: _Order) -> _Sizes:
 
 
 def _packed(call: OpCall, order: _Order) -> bool:
-    """Whether sequence lengths are data on the device."""
+    """Whether sequences are packed, so that their lengths are data on the device."""
     places = [*order.used] if order.lengths is None else [order.lengths, order.lengths + 1, *order.used]
     found = (call.optional_tensor(i) for i in places)
     return any(t is not None and t.numel > 0 for t in found)
+
+
+def _known_lengths(call: OpCall, order: _Order) -> _Sizes | None:
+    """Packed sequences whose lengths follow from shapes: a single one, or all as long as the longest.
+
+    Offsets have one element more than there are sequences; the longest lengths are two operands further.
+    """
+    if order.lengths is None or any(call.optional_tensor(i) is not None for i in order.used):
+        return None
+    q, k, v = (call.tensor(order.first + i) for i in range(3))
+    ends, key_ends = call.optional_tensor(order.lengths), call.optional_tensor(order.lengths + 1)
+    if ends is None or key_ends is None or ends.numel != key_ends.numel or ends.numel < 2 or len(q.shape) < 3:
+        return None
+    sequences, queries, keys = ends.numel - 1, prod(q.shape[:-2]), prod(k.shape[:-2])
+    if sequences > 1:
+        longest = operand(call, order.lengths + 2), operand(call, order.lengths + 3)
+        if longest != (queries / sequences, keys / sequences):
+            return None
+    sizes = (queries // sequences, keys // sequences)
+    return _Sizes(sequences * q.shape[-2], *sizes, q.shape[-1], v.shape[-1])
 
 
 def _limit(call: OpCall, index: int) -> int | None:
@@ -124,7 +144,7 @@ def _pairs(call: OpCall, order: _Order, sizes: _Sizes) -> int:
 
 def _flops(call: OpCall, order: _Order, widths: int, sizes: _Sizes) -> tuple[int | None, int | None]:
     """Headline and full FLOPs of products of this summed width; None where lengths are not recorded."""
-    if _packed(call, order):
+    if _packed(call, order) and _known_lengths(call, order) is None:
         return None, None
     each = 2 * sizes.groups * widths
     return each * _pairs(call, order, sizes), each * sizes.queries * sizes.keys
@@ -138,6 +158,9 @@ def _rows(call: OpCall, order: _Order) -> tuple[int, ...]:
 def _widths(call: OpCall, order: _Order) -> _Sizes:
     if not _packed(call, order):
         return _sizes(call, order)
+    known = _known_lengths(call, order)
+    if known is not None:
+        return known
     q, v = call.tensor(order.first), call.tensor(order.first + 2)
     agree(call, bool(q.shape and v.shape), "features of query and value")
     return _Sizes(0, 0, 0, q.shape[-1], v.shape[-1])
@@ -246,6 +269,22 @@ _BACKWARD = {
     "_cudnn_attention_backward": _Order(causal=14, first=1, mask=8, lengths=9, saved=(4, 5)),
 }
 
+_LIBRARY_FORWARD = {
+    "_flash_attn_forward": _Order(causal=5, lse=True, lower_right=True, windows=(6, 7), heads_inside=True),
+    "_flash_attn_varlen_forward": _Order(
+        causal=9, lengths=3, lse=True, lower_right=True, windows=(10, 11), used=(15, 16, 17), heads_inside=True
+    ),
+}
+_LIBRARY_BACKWARD = {
+    "_flash_attn_backward": _Order(
+        causal=11, first=1, saved=(4, 5), lower_right=True, windows=(12, 13), heads_inside=True
+    ),
+    "_flash_attn_varlen_backward": _Order(
+        causal=15, first=1, lengths=9, saved=(4, 5), lower_right=True, windows=(16, 17), heads_inside=True
+    ),
+}
+"""The flash-attn package's ops, with the operands of its releases since 2.7."""
+
 _FORWARD_WORDS = (
     "2·(Dqk + Dv) FLOPs per batch, query head and pair of query and key that may attend (flops_full: every "
     "pair), softmax counts none. Reads query, key, value and mask; writes the output"
@@ -268,6 +307,14 @@ def _words(order: _Order) -> str:
 MODELS: tuple[Model, ...] = (
     *(Model(f"aten::{op}", "attention", _forward(at), _words(at)) for op, at in _FORWARD.items()),
     *(Model(f"aten::{op}", "attention", _backward(at), _BACKWARD_WORDS) for op, at in _BACKWARD.items()),
+    *(
+        Model(f"flash_attn::{op}", "attention", _forward(at), _words(at), "the flash-attn package, 2.7 and later")
+        for op, at in _LIBRARY_FORWARD.items()
+    ),
+    *(
+        Model(f"flash_attn::{op}", "attention", _backward(at), _BACKWARD_WORDS, "the flash-attn package, 2.7 and later")
+        for op, at in _LIBRARY_BACKWARD.items()
+    ),
     Model(
         "aten::_transform_bias_rescale_qkv",
         "pointwise",

@@ -164,7 +164,7 @@ def _packed_away(call: OpCall) -> Work:
     To a trace the packed weight is no tensor.
     """
     x, out, weight = (call.optional_tensor(i) for i in range(3))
-    if x is None or out is None or weight is None:
+    if x is None or out is None or weight is None or len(weight.shape) != 2:
         raise Unknown(f"the weight of {call.name} is packed away, and the trace does not tell its size")
     return _product(call, x, weight.shape[0], [weight], out.dense())
 
