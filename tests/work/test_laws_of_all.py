@@ -122,7 +122,7 @@ def typed(call: OpCall) -> bool:
 
 def test_what_is_expanded_is_not_stored_and_changes_no_flops() -> None:
     """Stride 0 along an axis: that operand stores so much less, and no more than that is saved."""
-    tried = 0
+    tried = less = 0
     for call in calls():
         whole = STANDARD.price(call).work
         for place, value in enumerate(call.operands):
@@ -138,4 +138,5 @@ def test_what_is_expanded_is_not_stored_and_changes_no_flops() -> None:
             if STANDARD.family(call.name) in ("pointwise", "matmul", "convolution") and not in_place:
                 assert whole.bytes_read - work.bytes_read in (0, saved), (call, place)
             tried += 1
-    assert tried > 300
+            less += 0 < saved == whole.bytes_read - work.bytes_read
+    assert tried > 300 and less > 0.6 * tried  # the rest is written only, or read in part

@@ -153,3 +153,26 @@ def test_the_lesson_by_hand() -> None:
         ("fc", "backward"): 2 * 32_112_640,
     }
     assert [path for path, _ in everything.most_common(2)] == ["conv", "fc"]
+
+
+def test_a_shared_layer_that_is_called_twice_counts_twice() -> None:
+    """16 rows of 32 by 32 x 32: 2 · 16 · 32 · 32 = 32,768 FLOPs a product. Two forward; backward two for the weight, and
+    one for the input of the second call: that of the first needs no gradient. torch's counter gives the layer 65,536 of
+    these 98,304."""
+
+    class Twice(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shared = torch.nn.Linear(32, 32)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.shared(self.shared(x))
+
+    model, rows = Twice(), torch.randn(16, 32)
+    data = profiled(model, lambda: model(rows).sum().backward())
+    counts: Counter[tuple[str | None, str]] = Counter()
+    for row in data.rows:
+        if row.op in ("aten::addmm", "aten::mm"):
+            counts[row.path, row.phase] += row.flops or 0
+    assert dict(counts) == {("shared", "forward"): 65_536, ("shared", "backward"): 98_304}
+    assert [layer.calls for layer in data.layers if layer.path == "shared"] == [2]
