@@ -156,8 +156,8 @@ def test_the_lesson_by_hand() -> None:
 
 
 def test_a_shared_layer_that_is_called_twice_counts_twice() -> None:
-    """16 rows of 32 by 32 x 32: 2 · 16 · 32 · 32 = 32,768 FLOPs a product. Two forward; backward two for the weight, and
-    one for the input of the second call: that of the first needs no gradient. torch's counter gives the layer 65,536 of
+    """16 rows of 32 by 32 x 32: 2 · 16 · 32 · 32 = 32,768 FLOPs a product. Two forward; backward two for the weight and
+    one for the input of the second call: that of the first needs no gradient. torch's counter gives it 65,536 of
     these 98,304."""
 
     class Twice(torch.nn.Module):
