@@ -7,12 +7,12 @@ import math
 import pytest
 from reading import layer, report, row
 
-from torchroof.report.fold import folds
+from torchroof.report.fold import Times, folds
 from torchroof.report.lenses import lines
 from torchroof.report.model import Layer, Tensor
 
 
-def patterns(times: dict[str, float], layers: list[Layer] | None = None) -> dict[str, int]:
+def patterns(times: Times, layers: list[Layer] | None = None) -> dict[str, int]:
     found = folds([layer(path) for path in times] if layers is None else layers, times)
     return {fold.pattern: len(fold.paths) for fold in found}
 
@@ -33,6 +33,19 @@ def test_twelve_equal_layers_are_one_line_with_their_sums() -> None:
 def test_more_than_a_fifth_off_the_median_stays_out(slow: int, inside: bool) -> None:
     times = {f"layer.{i}.fc": 1000.0 for i in range(12)} | {"layer.5.fc": float(slow)}
     assert patterns(times) == ({"layer.[0–11].fc": 12} if inside else {"layer.[0–4,6–11].fc": 11})
+
+
+def test_what_is_slow_in_some_steps_only_is_noise() -> None:
+    steps = {f"layer.{i}.fc": (1000.0, 2000.0, 3000.0) for i in range(12)}
+    # Against the median of its own step: three times it in one step, then a fifth and a bit over it in every one.
+    noisy = steps | {"layer.5.fc": (3000.0, 2000.0, 3000.0)}
+    slow = steps | {"layer.5.fc": (1201.0, 2401.0, 3601.0)}
+    assert patterns(noisy) == {"layer.[0–11].fc": 12}
+    assert patterns(slow) == {"layer.[0–4,6–11].fc": 11}
+    rows = [row(f"a.{i}", 300, kernel_ns_per_step=(290, 10) if i else (100, 200)) for i in range(5)]
+    (line,) = lines(report(rows), fold=True).lines
+    # Slower than the others in one step, quicker in the other.
+    assert line.label == "a.[0–4] ×5"
 
 
 def test_layers_that_are_slow_alike_are_a_line_of_their_own() -> None:

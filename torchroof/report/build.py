@@ -207,6 +207,14 @@ def _notes(table: TraceTable, attribution: Attribution, chosen: dict[int, Chosen
                 text="The file has no operand shapes, so no work is known; record with record_shapes=True.",
             )
         )
+    if attribution.run is RunKind.CPU and not attribution.facts and len(attribution.kernels):
+        notes.append(
+            Note(
+                kind="cpu run",
+                text="The file has neither kernels nor launches of a device, so its ops on the host are the kernels. "
+                "If it was recorded on a GPU, the device's activity is missing, and these times are not the device's.",
+            )
+        )
     if not attribution.steps.marked and attribution.run is not RunKind.LOST:
         notes.append(Note(kind="no steps", text="The file has no step marks: it counts as one step."))
     return tuple(notes)

@@ -63,15 +63,21 @@ def mfu_peak(data: ReportData) -> str:
 
 
 def told(judges: Iterable[Judge], now: float) -> tuple[str, ...]:
-    """The ceilings as short texts, those of one origin and age in one: ``l3 47 GB/s, l2 150 GB/s (datasheet)``.
+    """The ceilings as short texts, those of one origin in one: ``l3 47 GB/s, l2 150 GB/s (measured 3 min ago)``.
 
-    ``now`` is in Unix seconds.
+    Of several ages the oldest is told. ``now`` is in Unix seconds.
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[Judge]] = {}
     for judge in judges:
-        said = ceiling_value(judge.ceiling) + judge.beside
-        groups.setdefault(_origin(judge.ceiling, now), []).append(said)
-    return tuple(f"{', '.join(values)} ({origin})" for origin, values in groups.items())
+        groups.setdefault(judge.ceiling.origin, []).append(judge)
+    return tuple(
+        f"{', '.join(ceiling_value(j.ceiling) + j.beside for j in same)} ({_origin(_oldest(same), now)})"
+        for same in groups.values()
+    )
+
+
+def _oldest(judges: Iterable[Judge]) -> Ceiling:
+    return min((j.ceiling for j in judges), key=lambda c: c.measured_at or "")
 
 
 def ceiling_text(ceiling: Ceiling, now: float) -> str:

@@ -14,7 +14,7 @@ from torchroof.report.model import Layer
 LEAST = 3
 """Fewer layers are not folded: a pair is as quickly read as its pattern."""
 OUTLIER = 0.2
-"""A layer whose time is further off the median than this part of it is no equal of the others."""
+"""A layer whose time is further off the median than this part of it, in every step, is no equal of the others."""
 _RUNS = 4
 """With more runs of numbers than these only the first and the last are written."""
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -22,6 +22,8 @@ _COUNTED = re.compile(r"(?P<name>.+)_(?P<number>0|[1-9][0-9]{0,8})")
 _NUMBER = re.compile(r"(?P<name>.*?)(?P<number>[0-9]+)")
 
 Point = tuple[int, ...]
+Times = Mapping[str, float | Sequence[float]]
+"""Kernel time per call by path: one number, or one for each step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,12 @@ class Place:
     point: Point
 
 
-def folds(layers: Sequence[Layer], times: Mapping[str, float]) -> list[Fold]:
-    """The folds of the layers that have a time (by path; kernel time per call).
+def folds(layers: Sequence[Layer], times: Times) -> list[Fold]:
+    """The folds of the layers that have a time.
 
     ``layers`` are all layers of the report: their nesting tells which containers are built alike. Layers as
-    slow as each other fold, so layers that are all twice as slow as their equals make a second line. What is
-    in no fold stays as it is.
+    slow as each other fold, so layers that are all twice as slow as their equals make a second line. What is slow in
+    some steps only is noise, and folds. What is in no fold stays as it is.
     """
     places = _places(layers, times)
     kinds: dict[tuple[Any, ...], list[str]] = {}
@@ -62,18 +64,22 @@ def folds(layers: Sequence[Layer], times: Mapping[str, float]) -> list[Fold]:
     return found
 
 
-def _alike(paths: Sequence[str], times: Mapping[str, float]) -> list[list[str]]:
-    """The paths within OUTLIER of their median, then the same of those faster and of those slower."""
+def _alike(paths: Sequence[str], times: Times) -> list[list[str]]:
+    """The paths within OUTLIER of their median in some step, then the same of those faster and of those slower."""
     if not paths:
         return []
-    middle = median(times[path] for path in paths)
-    off = {path: times[path] - middle for path in paths}
-    inside = [path for path in paths if abs(off[path]) <= OUTLIER * middle]
-    if len(inside) == len(paths):
-        return [inside]
-    faster = [path for path in paths if off[path] < -OUTLIER * middle]
-    slower = [path for path in paths if off[path] > OUTLIER * middle]
+    steps = {path: _by_step(times[path]) for path in paths}
+    middles = [median(step) for step in zip(*steps.values(), strict=True)]
+    off = {path: [t - m for t, m in zip(own, middles, strict=True)] for path, own in steps.items()}
+    faster = [p for p in paths if all(d < -OUTLIER * m for d, m in zip(off[p], middles, strict=True))]
+    slower = [p for p in paths if all(d > OUTLIER * m for d, m in zip(off[p], middles, strict=True))]
+    apart = {*faster, *slower}
+    inside = [path for path in paths if path not in apart]
     return [inside, *_alike(faster, times), *_alike(slower, times)]
+
+
+def _by_step(times: float | Sequence[float]) -> Sequence[float]:
+    return times if isinstance(times, Sequence) else (times,)
 
 
 def _blocks(points: Iterable[Point]) -> list[tuple[tuple[int, ...], ...]]:

@@ -253,10 +253,13 @@ def folded(groups: Sequence[Group], layers: Sequence[Layer]) -> list[Group]:
     return [*made, *left.values()]
 
 
-def time_per_call(group: Group) -> float:
-    """Kernel time per call."""
-    calls = group.layer.calls if group.layer else 0
-    return sum(row.kernel_ns for row in group.rows) / max(1, calls)
+def time_per_call(group: Group) -> tuple[float, ...]:
+    """Kernel time per call in each step; in all steps together where they are not known apart."""
+    calls = max(1, group.layer.calls if group.layer else 0)
+    steps = [row.kernel_ns_per_step for row in group.rows]
+    if len({len(times) for times in steps}) != 1 or not steps[0]:
+        return (sum(row.kernel_ns for row in group.rows) / calls,)
+    return tuple(sum(step) * len(steps[0]) / calls for step in zip(*steps, strict=True))
 
 
 def common(pattern: str, layers: Sequence[Layer]) -> Layer | None:

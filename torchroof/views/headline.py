@@ -77,11 +77,18 @@ def _uneven(headline: Headline) -> Iterable[str]:
 
 
 def _efficiency(headline: Headline) -> Iterable[str]:
-    least = {True: AT_LEAST, False: ""}
     if headline.step_efficiency is not None:
-        yield f"{least[headline.step_efficiency_is_least]}{units.percent(headline.step_efficiency)} of the roof"
+        yield f"{_share(headline.step_efficiency, headline.step_efficiency_is_least)} of the roof"
     if headline.mfu is not None:
-        yield f"MFU {least[headline.mfu_is_least]}{units.percent(headline.mfu)} of {headline.mfu_of or 'peak'}"
+        yield f"MFU {_share(headline.mfu, headline.mfu_is_least)} of {headline.mfu_of or 'peak'}"
+
+
+def _share(fraction: float, at_least: bool) -> str:
+    """A percentage; a lower bound of less than the least that is told keeps its first digit."""
+    text = units.percent(fraction)
+    if not at_least:
+        return text
+    return f"{AT_LEAST}{units.digits(100 * fraction, 1)}%" if text.startswith("<") else AT_LEAST + text
 
 
 def _work(headline: Headline) -> Iterable[str]:

@@ -17,7 +17,7 @@ _LONGEST = 34
 _STARTS = (0.02, 0.08, 0.14, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Parts of a ceiling's length at which its label may begin."""
 _DIRECTIONS = (0.0, pi, -pi / 2, pi / 2, -pi / 4, pi / 4, -3 * pi / 4, 3 * pi / 4)
-_REACHES = (3.0, 12.0, 24.0, 40.0)
+_REACHES = (3.0, 12.0, 24.0, 40.0, 60.0, 84.0)
 """Pixels between a mark and its label."""
 _WITHOUT_LEADER = 8.0
 _SAME = 7.0

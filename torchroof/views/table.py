@@ -89,7 +89,7 @@ class Layout:
         yield rule
         sums = tuple(line for line in (self.lines.rest, self.lines.total) if line)
         for index, line in enumerate((*self.lines.lines, *sums)):
-            if index == len(self.lines.lines):
+            if index == len(self.lines.lines) and index:
                 yield rule
             yield self._line(line, index)
 
