@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+# Readable on a light and on a dark ground, and each told from the others.
 CAUSE = {
     "compute": "green",
-    "memory": "blue",
-    "cache": "bright_cyan",
+    "memory": "dodger_blue2",
+    "cache": "cyan",
     "latency": "yellow",
-    "communication": "cyan",
-    "copy": "bright_blue",
-    "data": "bright_yellow",
-    "sync": "bright_magenta",
+    "communication": "indian_red",
+    "copy": "steel_blue",
+    "data": "dark_orange3",
+    "sync": "medium_orchid",
     "host": "magenta",
     "unmodelled": "dim",
     "unplaced": "dim",
