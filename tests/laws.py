@@ -54,6 +54,9 @@ def _check_rows(data: ReportData) -> None:
             assert row.unknown or row.kernel_ns == 0, row
         if row.flops is not None and row.flops_full is not None:
             assert row.flops <= row.flops_full
+        known = (row.bytes_read is None, row.bytes_written is None, row.bytes_upper is None)
+        assert known in ((True,) * 3, (False,) * 3), row
+        assert known[0] == (row.bytes_known_ns == 0) or row.kernel_ns == 0, row
         if row.bytes_read is not None and row.bytes_written is not None and row.bytes_upper is not None:
             assert row.bytes_read + row.bytes_written <= row.bytes_upper
 

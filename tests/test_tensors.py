@@ -1,5 +1,6 @@
 """Element types, stored bytes and the accessors of a call."""
 
+import itertools
 import math
 
 import pytest
@@ -38,6 +39,42 @@ def test_expanding_an_axis_stores_nothing_more(shape, axis, times):
     before = TensorSpec(tuple(shape), F32, tuple(strides)).stored_bytes
     shape[axis] = times
     assert TensorSpec(tuple(shape), F32, tuple(strides)).stored_bytes == before
+
+
+AXES = st.lists(st.tuples(st.integers(0, 5), st.integers(-7, 7)), min_size=1, max_size=4)
+
+
+def _stored(axes):
+    """The distinct offsets, each one counted: a witness that knows no formula."""
+    offsets = {sum(o) for o in itertools.product(*([i * stride for i in range(n)] for n, stride in axes))}
+    return len(offsets)
+
+
+@given(AXES)
+def test_views_that_overlap_store_no_more_than_they_reach(axes):
+    spec = TensorSpec(tuple(n for n, _ in axes), F32, tuple(stride for _, stride in axes))
+    reach = 1 + sum((n - 1) * abs(stride) for n, stride in axes)
+    assert _stored(axes) <= spec.stored_elements <= min(spec.numel, max(0, reach))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 3))
+def test_frames_and_windows_are_counted_exactly(frames, hop, width, batch):
+    """As of `unfold` and the short-time Fourier transform: frames of a width, a hop apart, in each of a batch."""
+    apart = hop * frames + width + 5
+    axes = [(batch, apart), (frames, hop), (width, 1)]
+    spec = TensorSpec((batch, frames, width), F32, (apart, hop, 1))
+    assert spec.stored_elements == _stored(axes)
+
+
+def test_worked_overlaps():
+    assert TensorSpec((2_000_000 - 63, 64), F32, (1, 1)).stored_bytes == 8_000_000  # R(2_000_000).unfold(0, 64, 1)
+    assert TensorSpec((3, 3), F32, (2, 2)).stored_elements == 5  # offsets 0, 2, 4, 6, 8
+    assert TensorSpec((4, 5), F32, (5, 1)).stored_elements == 20
+    assert TensorSpec((4, 5), F32, (-5, -1)).stored_elements == 20
+
+
+def test_what_a_sparse_layout_stores_is_not_told_by_its_shape():
+    assert TensorSpec((4, 5), F32, strided=False).stored_bytes is None
 
 
 def test_accessors_say_unknown_and_never_guess():

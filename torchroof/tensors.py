@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import isfinite, prod
+from math import gcd, isfinite, prod
 
 from torchroof.errors import OperandError
 
@@ -123,6 +123,8 @@ class TensorSpec:
     shape: tuple[int, ...]
     dtype: DType | None
     strides: tuple[int, ...] | None = None
+    strided: bool = True
+    """False for a sparse or packed layout: what is stored does not follow from the shape."""
 
     @property
     def numel(self) -> int:
@@ -131,15 +133,27 @@ class TensorSpec:
 
     @property
     def stored_elements(self) -> int:
-        """Distinct elements in memory: an axis of stride 0 (an expanded one) stores a single copy."""
-        if self.strides is None or len(self.strides) != len(self.shape):
+        """Distinct elements in memory: an axis of stride 0 (an expanded one) stores a single copy.
+
+        Views that overlap (windows, frames) share elements. Axes are laid from the shortest stride on: one that
+        steps beyond what the others reach repeats all of it, of any other no more is stored than lies between
+        the first element and the last.
+        """
+        if self.strides is None or len(self.strides) != len(self.shape) or not self.numel:
             return self.numel
-        return prod(n if stride or not n else 1 for n, stride in zip(self.shape, self.strides, strict=True))
+        count, reach, step = 1, 0, 0
+        for stride, n in sorted((abs(stride), n) for n, stride in zip(self.shape, self.strides, strict=True)):
+            if stride == 0 or n == 1:
+                continue
+            apart = stride > reach
+            reach, step = reach + (n - 1) * stride, gcd(step, stride)
+            count = count * n if apart else min(count * n, reach // step + 1)
+        return count
 
     @property
     def stored_bytes(self) -> int | None:
-        """Bytes of the distinct elements, rounded up to whole bytes; None where the element type is unknown."""
-        if self.dtype is None:
+        """Bytes of the distinct elements, in whole bytes; None where element type or layout leave them open."""
+        if self.dtype is None or not self.strided:
             return None
         return -(-self.stored_elements * self.dtype.bits // 8)
 

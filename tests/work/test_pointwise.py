@@ -71,8 +71,6 @@ def test_broadcasting_reads_what_is_stored_and_writes_the_product() -> None:
         ("div", (tensor(100, dtype="int64"), 2, "floor"), Work(100, 800, 800)),
         ("mul", (tensor(100, dtype="int64"), tensor(dtype="float64")), Work(100, 808, 400)),
         ("mul", (tensor(100, dtype="bfloat16"), tensor(dtype="float64")), Work(100, 208, 200)),
-        ("abs", (tensor(100, dtype="complex64"),), Work(0, 800, 400)),
-        ("mul", (tensor(10, dtype="complex64"), 2), Work(None, 80, 80)),
     ],
 )
 def test_worked_examples(name: str, operands: tuple[object, ...], expected: Work) -> None:

@@ -13,12 +13,13 @@ from typing import TypeVar
 import numpy as np
 
 from torchroof.join.attribute import Attribution
+from torchroof.join.lineage import NameKind
 from torchroof.report.judging import tf32_flag
 from torchroof.tensors import DType, OpCall, Operand, TensorSpec, dtype_named
 from torchroof.trace.dialects import kernel_dtype
 from torchroof.trace.table import NONE, Int32, TraceTable
 from torchroof.work.inside import completed, is_completed
-from torchroof.work.registry import Registry
+from torchroof.work.registry import MATRIX_FAMILIES, Registry
 
 T = TypeVar("T")
 
@@ -102,6 +103,33 @@ class Calls:
             pairs = zip(forward[known].tolist(), signature[known].tolist(), strict=True)
             self._nodes = {f: self._trace.signatures[s] for f, s in pairs}
         return self._nodes.get(op)
+
+
+def surpassed(trace: TraceTable, attribution: Attribution, registry: Registry) -> frozenset[int]:
+    """Products (positions in the nest) inside which more was multiplied than their operands tell: under vmap an op
+    is recorded with the operands of one sample, and what runs inside it with those of all."""
+    nest, signatures = attribution.nest, trace.host.signature[attribution.nest.span]
+    families = [registry.family(name) in MATRIX_FAMILIES for name in trace.names]
+    product = np.array(families, dtype=bool)[nest.name] & (nest.name_kind == NameKind.MODELLED)
+    inner = np.flatnonzero(product & (nest.claim != NONE) & (nest.claim != np.arange(len(nest))))
+    inner = inner[product[nest.claim[inner]]]
+    flops: dict[int, int | None] = {}
+
+    def full(op: int) -> int | None:
+        signature = int(signatures[op])
+        if signature == NONE:
+            return None
+        if signature not in flops:
+            flops[signature] = registry.price(trace.signatures[signature]).work.flops_full
+        return flops[signature]
+
+    done: dict[int, int] = {}
+    covered: dict[int, int] = {}
+    for op, claim in zip(inner.tolist(), nest.claim[inner].tolist(), strict=True):
+        if nest.start_ns[op] >= covered.get(claim, nest.start_ns[op]):  # else inside one that is counted
+            covered[claim] = int(nest.end_ns[op])
+            done[claim] = done.get(claim, 0) + (full(op) or 0)
+    return frozenset(claim for claim, total in done.items() if (own := full(claim)) is not None and total > own)
 
 
 def by_call(op: Int32, name: Int32, answers: list[T | None]) -> dict[int, T]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 
 from torchroof.device.roof import Roof
 from torchroof.join.attribute import Attribution
 from torchroof.report.judging import Flags, Judged, judge
-from torchroof.report.operands import Calls, by_call
+from torchroof.report.operands import Calls, by_call, surpassed
 from torchroof.roofline.place import Placement, place, traffic
 from torchroof.tensors import OpCall
 from torchroof.trace.dialects import KernelMath, kernel_math
@@ -39,10 +40,20 @@ class Price:
     bytes_upper: int | None
     placement: Placement
     reason: str | None
+    flops_beside: int = 0
+    """Those of ``flops`` that are no multiply-adds of an op that is a product of matrices."""
 
     @property
     def matrix(self) -> bool:
         return self.family in MATRIX_FAMILIES
+
+
+class Partial(Enum):
+    """Why the operands of a call do not tell the work of its kernels."""
+
+    NO = "they do"
+    CUT = "the recording cut the op: its work is that of its other part"
+    SAMPLE = "they are those of one sample"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ def price_calls(
     pricer = _Pricer(registry, calls, roofs, Flags.of(attribution.facts))
     names = trace.host.name[attribution.nest.span]
     shown = by_call(kernels.op, kernels.name, [kernel_math(n) for n in trace.names])
-    cut_ops = attribution.cut_ops
+    cut_ops, of_a_sample = attribution.cut_ops, surpassed(trace, attribution, registry)
     price = np.zeros(len(kernels), dtype=np.int32)
     columns = zip(kernels.op.tolist(), kernels.device.tolist(), kernels.reason.tolist(), strict=True)
     for k, (op, device, reason) in enumerate(columns):
@@ -72,7 +83,8 @@ def price_calls(
             call, name = calls.find(op), trace.names[names[op]]
             seen = shown.get(op)
             allowed = None if seen else calls.tf32_flag(op, call)
-            price[k] = pricer.find(name, call, device, seen, allowed, cut=op in cut_ops)
+            partial = Partial.CUT if op in cut_ops else Partial.SAMPLE if op in of_a_sample else Partial.NO
+            price[k] = pricer.find(name, call, device, seen, allowed, partial)
     return Prices(tuple(pricer.prices), price)
 
 
@@ -89,20 +101,23 @@ class _Pricer:
         device: int,
         shown: KernelMath | None = None,
         allowed: bool | None = None,
-        cut: bool = False,
+        partial: Partial = Partial.NO,
     ) -> int:
         """The place of a call's price. ``call`` is its place among the calls, NONE for no op.
 
         ``shown`` is what its kernels' names show of their arithmetic, ``allowed`` its TF32 flag.
         """
-        key = (op, call, device, shown, allowed, cut)
+        key = (op, call, device, shown, allowed, partial)
         index = self._known.get(key)
         if index is None:
             index = self._known[key] = len(self.prices)
             known = OpCall("", ()) if call == NONE else self._calls.table[call]
             priced = self._registry.price(known)
-            if cut:
+            if partial is Partial.CUT:
                 priced = replace(priced, work=Work.zero(), reason=None)
+            elif partial is Partial.SAMPLE:
+                why = f"{op} was recorded with the operands of one sample, as under vmap"
+                priced = replace(priced, work=Work.unknown(), reason=why)
             precision, roof = self._registry.precision(known), self._roofs.get(device)
             judged = judge(precision, priced.family, shown, allowed, self._flags, roof)
             self.prices.append(_price(op, known, priced, judged, roof))
@@ -131,4 +146,5 @@ def _price(op: str | None, call: OpCall, priced: Priced, judged: Judged, roof: R
         bytes_upper=work.bytes_upper,
         placement=placement,
         reason=reason or placement.reason,
+        flops_beside=work.flops_beside,
     )

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchroof.device.roof import Ceiling
 from torchroof.join.attribute import PHASE_NAMES, SOURCE_TEXTS, Attribution, Phase, Source
-from torchroof.join.columns import group
+from torchroof.join.columns import distinct, group
 from torchroof.report.ledger import Ledger
 from torchroof.report.model import Row
 from torchroof.report.parts import Parts, divide_kernels
@@ -88,14 +89,22 @@ class _Work:
     compute: Ceiling | None = None
     bandwidths: Counter[Ceiling] = field(default_factory=Counter)
     modelled: bool = False
+    placed_flops: int = 0
+    placed_bytes: int = 0
+    """FLOPs and bytes of the calls of which both are known: only these tell an intensity."""
 
     def add(self, price: Price, calls: int, weights: Weights | None, place: int, counted: bool) -> None:
-        """Adds the work of calls, or of a part of each: that of one layer among those that share it."""
+        """Adds the work of calls, or of a part of each: that of one row among those that share it."""
         self.calls += calls if counted else 0
         part = 1.0 if weights is None else weights[place][1] / sum(w for _, w in weights)
-        for name, value in _amounts(price, weights, place).items():
+        amounts = _amounts(price, weights, place)
+        for name, value in amounts.items():
             if value is not None:
                 setattr(self, name, (getattr(self, name) or 0) + value * calls)
+        moved = _plus(amounts["bytes_read"], amounts["bytes_written"])
+        if amounts["flops"] is not None and moved is not None:
+            self.placed_flops += amounts["flops"] * calls
+            self.placed_bytes += moved * calls
         self.modelled |= price.flops is not None or price.bytes_read is not None
         at = price.placement
         if at.floor_ns is not None:
@@ -122,7 +131,7 @@ class _Sums:
             name: _total(row, parts.ns * np.array(known, dtype=bool)[price], size)
             for name, known in (
                 ("flops", [p.flops is not None for p in prices.table]),
-                ("bytes", [p.bytes_read is not None and p.bytes_written is not None for p in prices.table]),
+                ("bytes", [_plus(p.bytes_read, p.bytes_written) is not None for p in prices.table]),
                 ("floor", [p.placement.floor_ns is not None for p in prices.table]),
                 ("unknown", [p.reason is not None for p in prices.table]),
             )
@@ -137,8 +146,9 @@ class _Sums:
         self.source = _dominant(row, parts.source, parts.ns, size)
         self.price = _dominant(row, price, parts.ns, size)
         self.work = [_Work() for _ in range(size)]
-        for r, p, weights, place, counted, calls in _calls(attribution, prices, parts, row):
-            chosen = parts.weightings[weights] if weights != NONE else None
+        calls_of_rows, weightings = _calls(attribution, prices, parts, row)
+        for r, p, weights, place, counted, calls in calls_of_rows:
+            chosen = weightings[weights] if weights != NONE else None
             self.work[r].add(prices.table[p], calls, chosen, place, bool(counted))
 
     def row(self, r: int, identity: dict[str, object], chosen: Chosen) -> Row:
@@ -149,7 +159,7 @@ class _Sums:
         floor_ns = None if work.floor_ns is None else round(work.floor_ns)
         efficiency = _rate(work.floor_ns, known["floor"])
         moved = _plus(work.bytes_read, work.bytes_written)
-        intensity = work.flops / moved if work.flops is not None and moved else None
+        intensity = work.placed_flops / work.placed_bytes if work.placed_bytes else None
         bandwidth = work.bandwidths.most_common(1)[0][0] if work.bandwidths else None
         side = None if floor_ns is None else "compute" if work.compute_ns > work.memory_ns else "memory"
         judge = work.compute if side == "compute" else bandwidth if side else None
@@ -238,9 +248,12 @@ def _dominant(row: Int64, choice: np.ndarray, ns: Int64, size: int) -> Int64:
     return best
 
 
-def _calls(attribution: Attribution, prices: Prices, parts: Parts, row: Int64) -> list[list[int]]:
-    """(row, price, weights, place, counted, number of calls): a call belongs to the rows of its first-launched
-    kernel, and is counted in the row where that kernel is."""
+def _calls(
+    attribution: Attribution, prices: Prices, parts: Parts, row: Int64
+) -> tuple[list[list[int]], tuple[Weights, ...]]:
+    """(row, price, weights, place, counted, number of calls), and the weights that are meant: a call belongs to the
+    row of its kernels, and where they lie in several, to these by kernel time. It is counted once, in the row of
+    the kernel that was launched first."""
     kernels = attribution.kernels
     inside = np.unique(parts.kernel, return_index=True)[0]
     inside = inside[kernels.op[inside] != NONE]
@@ -248,37 +261,70 @@ def _calls(attribution: Attribution, prices: Prices, parts: Parts, row: Int64) -
     _, first = np.unique(kernels.op[order], return_index=True)
     chosen = np.zeros(len(kernels), dtype=bool)
     chosen[order[first]] = True
-    mine = np.flatnonzero(chosen[parts.kernel])
+    apart = _apart(kernels.op[parts.kernel].astype(np.int64), parts.place, row)
+    mine = np.flatnonzero(chosen[parts.kernel] & ~apart)
     columns = (row[mine], prices.price[parts.kernel[mine]], parts.weights[mine], parts.place[mine], parts.primary[mine])
     keys, number = group(*columns)
-    return [[*key, n] for key, n in zip(keys.tolist(), np.bincount(number).tolist(), strict=True)]
+    whole = [[*key, n] for key, n in zip(keys.tolist(), np.bincount(number).tolist(), strict=True)]
+    split, weightings = _split(attribution, prices, parts, row, chosen, np.flatnonzero(apart))
+    return whole + split, weightings
+
+
+def _apart(op: Int64, place: Int64, row: Int64) -> NDArray[np.bool_]:
+    """The parts of calls whose kernels lie in several rows, as when they ran on several devices."""
+    keys, number = group(op, place)
+    low, high = np.full(len(keys), row.max(initial=0)), np.zeros(len(keys), dtype=np.int64)
+    np.minimum.at(low, number, row)
+    np.maximum.at(high, number, row)
+    return np.isin(op, keys[(low != high) & (keys[:, 0] != NONE), 0])
+
+
+def _split(
+    attribution: Attribution, prices: Prices, parts: Parts, row: Int64, first: NDArray[np.bool_], apart: Int64
+) -> tuple[list[list[int]], tuple[Weights, ...]]:
+    """The calls whose kernels lie in several rows, as `_calls` gives them."""
+    weightings = list(parts.weightings)
+    calls: list[list[int]] = []
+    ops = attribution.kernels.op[parts.kernel[apart]]
+    for op in distinct(ops).tolist():
+        mine = apart[ops == op]
+        rows = distinct(row[mine]).tolist()
+        ns = [int(parts.ns[mine][row[mine] == r].sum()) for r in rows]
+        home = int(row[mine][first[parts.kernel[mine]] & parts.primary[mine]][0])
+        weightings.append(tuple(zip(rows, ns if any(ns) else [1] * len(ns), strict=True)))
+        for place, r in enumerate(rows):
+            price = int(prices.price[parts.kernel[mine[row[mine] == r][0]]])
+            calls.append([r, price, len(weightings) - 1, place, r == home, 1])
+    return calls, tuple(weightings)
 
 
 def _amounts(price: Price, weights: Weights | None, place: int) -> dict[str, int | None]:
-    """What one call counts, or the part of it that is the layer's at this place.
+    """What one call counts, or the part of it that is the row's at this place.
 
-    What exceeds a lower bound is divided for itself, so that no part of a bound falls below its part of the other.
+    Bytes read and written count together or not at all, so that the known time of a row's bytes is that of all of
+    them. What exceeds a lower bound is divided for itself, so that no part of a bound falls below its part of the
+    other.
     """
     moved = _plus(price.bytes_read, price.bytes_written)
-    beyond = {
+    amounts = {
         "flops": price.flops,
-        "bytes_read": price.bytes_read,
-        "bytes_written": price.bytes_written,
-        "flops_full": _minus(price.flops_full, price.flops),
-        "bytes_upper": _minus(price.bytes_upper, moved),
+        "bytes_read": None if moved is None else price.bytes_read,
+        "bytes_written": None if moved is None else price.bytes_written,
+        "flops_full": None if price.flops is None else _minus(price.flops_full, price.flops),
+        "bytes_upper": None if moved is None else _minus(price.bytes_upper, moved),
     }
     if weights is not None:
         shares = [w for _, w in weights]
-        beyond = {name: None if v is None else divide_whole(v, shares)[place] for name, v in beyond.items()}
-    moved = _plus(beyond["bytes_read"], beyond["bytes_written"])
-    return beyond | {
-        "flops_full": _plus(beyond["flops_full"], beyond["flops"] or 0),
-        "bytes_upper": _plus(beyond["bytes_upper"], moved or 0),
+        amounts = {name: None if v is None else divide_whole(v, shares)[place] for name, v in amounts.items()}
+    moved = _plus(amounts["bytes_read"], amounts["bytes_written"])
+    return amounts | {
+        "flops_full": _plus(amounts["flops_full"], amounts["flops"]),
+        "bytes_upper": _plus(amounts["bytes_upper"], moved),
     }
 
 
-def _minus(a: int | None, b: int | None) -> int | None:
-    return None if a is None else a - (b or 0)
+def _minus(a: int | None, b: int) -> int | None:
+    return None if a is None else a - b
 
 
 def _plus(a: int | None, b: int | None) -> int | None:

@@ -135,11 +135,12 @@ def _matrix(
         price = prices.table[p]
         if price.flops is None:
             continue
-        flops = (flops or 0) + price.flops * count
+        products = (price.flops - price.flops_beside) * count
+        flops = (flops or 0) + products
         roof = chosen[device].roof
         peak = peak_of(roof, price.precision, price.family) if roof else None
         known = known and peak is not None
-        taken = price.flops * count / peak.value * 1e9 if peak else 0.0
+        taken = products / peak.value * 1e9 if peak else 0.0
         useful, again = (useful, again + taken) if redone else (useful + taken, again)
     if not known or (flops is None and matrix_ns):
         return flops, matrix_ns, None, None

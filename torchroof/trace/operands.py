@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from torchroof.tensors import OpCall, Operand, Scalar, TensorSpec, dtype_named
+from torchroof.tensors import DType, OpCall, Operand, Scalar, TensorSpec, dtype_named
 
 Lists = tuple[bytes, bytes, bytes, bytes]
 """Dims, types, strides and concrete values as JSON text; empty where the file has no such key."""
@@ -48,13 +48,11 @@ def _operand(type_name: Any, dims: Any, strides: Any, concrete: Any) -> Operand:
     if isinstance(dims, list) and dims and all(isinstance(d, list) for d in dims):
         each = strides if isinstance(strides, list) and len(strides) == len(dims) else [None] * len(dims)
         return tuple(
-            TensorSpec(shape, dtype, _strides(shape, s))
-            for d, s in zip(dims, each, strict=True)
-            if (shape := _sizes(d)) is not None
+            _tensor(shape, dtype, s) for d, s in zip(dims, each, strict=True) if (shape := _sizes(d)) is not None
         )
     shape = _sizes(dims)
     if shape is not None and (dtype is not None or (shape and name not in _VALUES)):
-        return TensorSpec(shape, dtype, _strides(shape, strides))
+        return _tensor(shape, dtype, strides)
     return value_of(concrete) if isinstance(concrete, str) else _plain(concrete)
 
 
@@ -64,10 +62,14 @@ def _sizes(dims: Any) -> tuple[int, ...] | None:
     return None
 
 
-def _strides(shape: tuple[int, ...], strides: Any) -> tuple[int, ...] | None:
-    if not shape or not isinstance(strides, list) or len(strides) != len(shape):
-        return None
-    return tuple(strides) if all(isinstance(n, int) for n in strides) else None
+def _tensor(shape: tuple[int, ...], dtype: DType | None, strides: Any) -> TensorSpec:
+    """Files that have strides have them for every tensor that is stored by strides: where the list is empty, it is
+    not. None where the file has none at all."""
+    if not shape or not isinstance(strides, list):
+        return TensorSpec(shape, dtype)
+    if len(strides) != len(shape) or not all(isinstance(n, int) for n in strides):
+        return TensorSpec(shape, dtype, strided=False)
+    return TensorSpec(shape, dtype, tuple(strides))
 
 
 def _plain(value: Any) -> Operand:

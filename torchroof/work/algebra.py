@@ -30,6 +30,8 @@ class Work:
     bytes_written: int | None
     flops_full: int | None = None
     bytes_upper: int | None = None
+    flops_beside: int = 0
+    """Those of ``flops`` that are no multiply-adds, in an op whose rest is products of matrices."""
 
     def __post_init__(self) -> None:
         if self.flops_full is None:
@@ -79,6 +81,7 @@ class Work:
             _plus(self.bytes_written, other.bytes_written),
             _plus(self.flops_full, other.flops_full),
             _plus(self.bytes_upper, other.bytes_upper),
+            self.flops_beside + other.flops_beside,
         )
 
 

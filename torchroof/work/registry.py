@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from functools import cached_property
 
 from torchroof.errors import RegistrationError
@@ -15,6 +16,14 @@ from torchroof.tensors import OpCall, Role, Unknown
 from torchroof.work.algebra import Work
 
 Formula = Callable[[OpCall], Work]
+
+
+class OnComplex(Enum):
+    """What a formula's FLOPs say of complex numbers, of which an operation is several of real ones."""
+
+    UNKNOWN = "unknown, but for ops without arithmetic"
+    COUNTED = "counted"
+    HIDDEN = "unknown, though the same op of real numbers does no arithmetic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class Model:
     source: str = "derived from the op's definition"
     precise: tuple[int, ...] = ()
     """Operands whose element types are what it computes in; none means all of them."""
+    on_complex: OnComplex = OnComplex.UNKNOWN
 
 
 def work_model(
@@ -55,6 +65,9 @@ def work_model(
 
     return named
 
+
+_PACKING = ("aten::mkldnn_", "mkldnn::", "mkl::")
+"""Ops of libraries that lay their operands out their own way: dense, and of the shape that is recorded."""
 
 MATRIX_FAMILIES = frozenset({"matmul", "convolution", "attention", "recurrent"})
 """Families whose arithmetic runs on matrix pipes where a device has them, and which MFU counts."""
@@ -112,6 +125,10 @@ class Registry:
         model = self.model(call.name)
         if model is None:
             return Priced(Work.unknown(), None, f"no work model for {call.name}")
+        strided = all(tensor.strided for tensor in call.tensors())
+        layout = f"a tensor of {call.name} has a sparse or packed layout"
+        if not strided and not call.name.startswith(_PACKING):
+            return Priced(Work.unknown(), model.family, layout)
         try:
             work = model.formula(call)
         except Unknown as why:
@@ -121,9 +138,12 @@ class Registry:
                 Work.unknown(), model.family, f"the formula of {call.name} failed: {type(why).__name__}: {why}"
             )
         reason = None
+        if work.flops is not None and not _counts(model, call, work.flops):
+            work = replace(work, flops=None, flops_full=None)
+            reason = f"{call.name} computes with complex numbers, whose FLOPs are counted in products only"
         if work.bytes_moved is None:
-            reason = f"element type of a tensor of {call.name} is not recorded"
-        elif work.flops is None:
+            reason = f"element type of a tensor of {call.name} is not recorded" if strided else layout
+        elif work.flops is None and reason is None:
             reason = f"the FLOPs of {call.name} cannot be told from its operands"
         return Priced(work, model.family, reason)
 
@@ -143,6 +163,13 @@ class Registry:
                     raise RegistrationError(f"{name} is registered already")
                 target.add(name)
         return Registry(merged, frozenset(through), frozenset(nothing))
+
+
+def _counts(model: Model, call: OpCall, flops: int) -> bool:
+    """Whether a formula's FLOPs hold for the call: those of most are of real numbers."""
+    if model.on_complex is OnComplex.COUNTED or not (flops or model.on_complex is OnComplex.HIDDEN):
+        return True
+    return not any(tensor.dtype is not None and tensor.dtype.kind == "complex" for tensor in call.tensors())
 
 
 _RANK = ("float64", "float32", "bfloat16", "float16")

@@ -6,7 +6,7 @@ from math import log2, prod
 
 from torchroof.tensors import DTYPES, OpCall, TensorSpec, Unknown
 from torchroof.work.algebra import Work
-from torchroof.work.registry import Model
+from torchroof.work.registry import Formula, Model, OnComplex
 from torchroof.work.shapes import axis, replaced
 
 
@@ -55,15 +55,15 @@ def _complex_to_complex(call: OpCall) -> Work:
 
 
 _WORDS = "{} FLOPs for each transform of N points, the usual count whatever the algorithm; reads self, writes {}."
+
+
+def _model(op: str, formula: Formula, words: str) -> Model:
+    return Model(f"aten::{op}", "fourier", formula, words, on_complex=OnComplex.COUNTED)
+
+
+_ONE_SIDE = "complex numbers, along the last axis n/2 + 1 of them when one side is asked for"
 MODELS: tuple[Model, ...] = (
-    Model("aten::_fft_c2c", "fourier", _complex_to_complex, _WORDS.format("5·N·log2 N", "as much")),
-    Model(
-        "aten::_fft_r2c",
-        "fourier",
-        _real_to_complex,
-        _WORDS.format(
-            "2.5·N·log2 N", "complex numbers, along the last axis n/2 + 1 of them when one side is asked for"
-        ),
-    ),
-    Model("aten::_fft_c2r", "fourier", _complex_to_real, _WORDS.format("2.5·N·log2 N", "real numbers")),
+    _model("_fft_c2c", _complex_to_complex, _WORDS.format("5·N·log2 N", "as much")),
+    _model("_fft_r2c", _real_to_complex, _WORDS.format("2.5·N·log2 N", _ONE_SIDE)),
+    _model("_fft_c2r", _complex_to_real, _WORDS.format("2.5·N·log2 N", "real numbers")),
 )

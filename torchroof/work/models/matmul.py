@@ -9,7 +9,7 @@ from torchroof.tensors import DTYPES, OpCall, TensorSpec
 from torchroof.work.algebra import Work
 from torchroof.work.models.operands import agree, known_zero, operand, optional_list, shaped
 from torchroof.work.promotion import dtype_operand
-from torchroof.work.registry import Formula, Model
+from torchroof.work.registry import Formula, Model, OnComplex
 
 
 def multiply_adds(count: int, like: TensorSpec) -> int:
@@ -172,7 +172,8 @@ _ADDS = " It reads self too, unless beta is 0; alpha and beta count no FLOPs."
 
 
 def _model(op: str, formula: Callable[[OpCall], Work], words: str, precise: tuple[int, ...] = ()) -> Model:
-    return Model(f"aten::{op}", "matmul", formula, words, precise=precise)
+    family = "pointwise" if formula in (_outer, _addr) else "matmul"  # one product an element and no sum
+    return Model(f"aten::{op}", family, formula, words, precise=precise, on_complex=OnComplex.COUNTED)
 
 
 MODELS: tuple[Model, ...] = (

@@ -13,9 +13,9 @@ from torchroof.tensors import OpCall, TensorSpec
 from torchroof.work.algebra import Work
 from torchroof.work.models.matmul import multiply_adds
 from torchroof.work.models.operands import agree, operand, optional_list
-from torchroof.work.models.pointwise_table import ROWS
+from torchroof.work.models.pointwise_table import ROWS, on_complex
 from torchroof.work.promotion import dtype_operand
-from torchroof.work.registry import Formula, Model
+from torchroof.work.registry import Formula, Model, OnComplex
 
 _Tensors = tuple[TensorSpec, ...]
 _PER_ELEMENT = {row.op: row.flops for row in ROWS}
@@ -191,14 +191,15 @@ def _foreach_models(row: _Foreach) -> Iterable[Model]:
     flops = _PER_ELEMENT.get(row.op, 0)
     words = f"As the op of one tensor: {flops or 'no'} FLOPs per element. Reads {{}}, writes {{}}."
     read = "every list and tensor given" if row.reads_self else "the source list"
+    hidden = on_complex(row.op)
     if row.out_of_place:
-        yield _model(f"_foreach_{row.op}", _foreach(row, False), words.format(read, "a new list"))
+        yield _model(f"_foreach_{row.op}", _foreach(row, False), words.format(read, "a new list"), hidden)
     if row.in_place:
-        yield _model(f"_foreach_{row.op}_", _foreach(row, True), words.format(read, "the first list"))
+        yield _model(f"_foreach_{row.op}_", _foreach(row, True), words.format(read, "the first list"), hidden)
 
 
-def _model(op: str, formula: Formula, words: str) -> Model:
-    return Model(f"aten::{op}", "optimizer", formula, words)
+def _model(op: str, formula: Formula, words: str, on_complex: OnComplex = OnComplex.UNKNOWN) -> Model:
+    return Model(f"aten::{op}", "optimizer", formula, words, on_complex=on_complex)
 
 
 _UNSCALING = " 1 more where gradients are unscaled, and then they are written too."
@@ -227,10 +228,15 @@ MODELS: tuple[Model, ...] = (
     *chain.from_iterable(_foreach_models(row) for row in _FOREACH),
     _model("_foreach_zero", _fills, "No FLOPs. Reads nothing, writes a new list."),
     _model("_foreach_zero_", _fills, "No FLOPs. Reads nothing, writes the list."),
-    _model("_foreach_norm", _norm, _NORM),
-    _model("_foreach_powsum", _norm, _NORM),
+    _model("_foreach_norm", _norm, _NORM, OnComplex.HIDDEN),
+    _model("_foreach_powsum", _norm, _NORM, OnComplex.HIDDEN),
     _model("_foreach_max", _maxima, "No FLOPs. Reads the list, writes one number a tensor."),
-    _model("_foreach_mm", _products, "2·m·n·k FLOPs a product. Reads both lists, writes a new one."),
+    _model(
+        "_foreach_mm",
+        _products,
+        "2·m·n·k FLOPs a product. Reads both lists, writes a new one.",
+        OnComplex.COUNTED,
+    ),
     _model("_fused_adam_", _adam(decoupled=False), _ADAM.format("2")),
     _model("_fused_adamw_", _adam(decoupled=True), _ADAM.format("1")),
     _model("_fused_sgd_", _sgd, _SGD),

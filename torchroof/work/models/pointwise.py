@@ -3,7 +3,7 @@
 One FLOP per elementary operation: addition, subtraction, negation, multiplication, division, power, square
 root, exponential, logarithm, trigonometric and hyperbolic functions, erf. Comparison, selection, rounding,
 absolute value, sign, logic, bits and random numbers count 0, and so do fused constant factors (alpha,
-value). Integers count like floats. Complex arithmetic is not counted: its FLOPs are unknown.
+value). Integers count like floats. Complex arithmetic is not counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from torchroof.tensors import DTYPES, OpCall, Operand, Scalar, TensorSpec, Unknown
 from torchroof.work.algebra import Work
-from torchroof.work.models.pointwise_table import ROWS, Row
+from torchroof.work.models.pointwise_table import ROWS, Row, on_complex
 from torchroof.work.promotion import BOOL, FLOAT32, FLOAT64, result_type
 from torchroof.work.registry import Formula, Model
 from torchroof.work.shapes import broadcast, out_operand, replaced
@@ -57,12 +57,6 @@ def _as_number(value: TensorSpec | Scalar) -> TensorSpec | Scalar:
     return value
 
 
-def _flops(row: Row, elements: int, inputs: _Inputs) -> int | None:
-    if row.flops and any(t.dtype is not None and t.dtype.kind == "complex" for t in inputs.tensors):
-        return None
-    return row.flops * elements
-
-
 def _result(call: OpCall, row: Row, inputs: _Inputs) -> TensorSpec:
     shape = broadcast(t.shape for t in inputs.tensors)
     out = out_operand(call, len(row.operands))
@@ -84,7 +78,7 @@ def _functional(row: Row) -> Formula:
         inputs = _inputs(call, row)
         result = _result(call, row, inputs)
         extra = tuple(result.dense(dtype=DTYPES[name] if name else None) for name in row.extra)
-        return Work.of(_flops(row, result.numel, inputs), inputs.tensors, (result, *extra))
+        return Work.of(row.flops * result.numel, inputs.tensors, (result, *extra))
 
     return formula
 
@@ -92,7 +86,7 @@ def _functional(row: Row) -> Formula:
 def _in_place(row: Row) -> Formula:
     def formula(call: OpCall) -> Work:
         inputs, own = _inputs(call, row), call.tensor(0)
-        return Work.of(_flops(row, own.numel, inputs), inputs.tensors, (own,))
+        return Work.of(row.flops * own.numel, inputs.tensors, (own,))
 
     return formula
 
@@ -139,10 +133,11 @@ def _models() -> tuple[Model, ...]:
     found = []
     for row in ROWS:
         words = f"{row.words}: {row.flops} per element of the result; reads every operand, writes the result"
-        found.append(Model(f"aten::{row.op}", "pointwise", _functional(row), words))
+        found.append(Model(f"aten::{row.op}", "pointwise", _functional(row), words, on_complex=on_complex(row.op)))
         if row.in_place:
             words = words.replace("writes the result", "writes self")
-            found.append(Model(f"aten::{row.op}_", "pointwise", _in_place(replace(row, extra=())), words))
+            formula = _in_place(replace(row, extra=()))
+            found.append(Model(f"aten::{row.op}_", "pointwise", formula, words, on_complex=on_complex(row.op)))
     words = "random numbers count 0 FLOPs; writes self"
     found.extend(Model(f"aten::{name}", "pointwise", _random_fill, words) for name in _RANDOM)
     words = "a sigmoid (4) and a product: 5 FLOPs per element of the result; reads self, writes half of it"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchroof.work.registry import OnComplex
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -129,3 +131,8 @@ DROPOUT = (
 )
 
 ROWS: tuple[Row, ...] = (*ARITHMETIC, *SELECTION, *ACTIVATIONS, *BACKWARD, *DROPOUT)
+
+
+def on_complex(op: str) -> OnComplex:
+    """Magnitudes of complex numbers take squares and a root, which nobody counts."""
+    return OnComplex.HIDDEN if op in ("abs", "sgn", "sign") else OnComplex.UNKNOWN

@@ -8,6 +8,7 @@ products of each step.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from torchroof.tensors import OpCall, TensorSpec, Unknown
@@ -84,34 +85,36 @@ def _cell(call: OpCall, index: int) -> _Cell:
     return _CELLS[mode]
 
 
-def _whole(net: _Net, x: TensorSpec, flops: int, read: int, written: int, kept: bool) -> Work:
+def _whole(net: _Net, x: TensorSpec, products: int, beside: int, read: int, written: int, kept: bool) -> Work:
     """Work in elements of one type. Streamed, every step is a cell of its own that goes to memory for the
     weights and the states, layers hand on their output, and gates that are kept for the gradient move."""
     between = 2 * net.rows * (net.layers - 1) * net.directions * net.out
     states = 2 * max(0, net.rows - net.batch) * net.states()
     gates = net.elements() * (net.cell.gates + 1) if kept else 0
     streamed = read + written + max(0, net.steps - 1) * net.parameters() + between + states + gates
-    return Work.of(flops, [x.dense((read,))], [x.dense((written,))], streamed=[x.dense((streamed,))])
+    work = Work.of(products + beside, [x.dense((read,))], [x.dense((written,))], streamed=[x.dense((streamed,))])
+    return replace(work, flops_beside=beside)
 
 
 def _forward(net: _Net, x: TensorSpec, dropped: bool, train: bool) -> Work:
-    flops = 2 * net.rows * net.weights() + net.cell.forward * net.elements()
+    products, beside = 2 * net.rows * net.weights(), net.cell.forward * net.elements()
     if dropped:
-        flops += 2 * net.rows * (net.layers - 1) * net.directions * net.out
+        beside += 2 * net.rows * (net.layers - 1) * net.directions * net.out
     states = net.batch * net.states()
     out = net.rows * net.directions * net.out
-    return _whole(net, x, flops, x.stored_elements + net.parameters() + states, out + states, train)
+    return _whole(net, x, products, beside, x.stored_elements + net.parameters() + states, out + states, train)
 
 
 def _backward(net: _Net, x: TensorSpec, dropped: bool, to_weights: bool) -> Work:
     """Reads input, weights, states, output and as many gradients; writes gradients of input, states, weights."""
-    flops = 2 * net.rows * net.weights() * (1 + to_weights) + net.cell.backward * net.elements()
+    products = 2 * net.rows * net.weights() * (1 + to_weights)
+    beside = net.cell.backward * net.elements()
     if dropped:
-        flops += 2 * net.rows * (net.layers - 1) * net.directions * net.out
+        beside += 2 * net.rows * (net.layers - 1) * net.directions * net.out
     states, out = net.batch * net.states(), net.rows * net.directions * net.out
     read = net.parameters() + 2 * states + 2 * out + (x.stored_elements if to_weights else 0)
     written = x.numel + states + (net.parameters() if to_weights else 0)
-    return _whole(net, x, flops, read, written, kept=True)
+    return _whole(net, x, products, beside, read, written, kept=True)
 
 
 def _lengths(call: OpCall, x: TensorSpec, sizes_at: int, batch_first: bool) -> tuple[int, int, int]:
