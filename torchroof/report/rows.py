@@ -40,14 +40,14 @@ def build_rows(
     parts = divide_kernels(attribution, ledger, shares)
     if not len(parts):
         return Rows((), of_kernel)
-    texts: dict[tuple[str | None, str | None, str | None], int] = {}
-    label_of_price = np.array([texts.setdefault((p.op, p.precision, p.pipe), len(texts)) for p in prices.table])
-    label = label_of_price[prices.price[parts.kernel]]
+    told = [(p.op, p.precision, p.pipe) for p in prices.table]
+    labels = sorted(set(told), key=lambda texts: [(text is not None, text or "") for text in texts])
+    number = {texts: at for at, texts in enumerate(labels)}
+    label = np.array([number[texts] for texts in told])[prices.price[parts.kernel]]
     keys, row = group(kernels.device[parts.kernel], parts.layer, attribution.phase[parts.kernel], label)
     of_kernel[parts.kernel[parts.primary]] = row[parts.primary]
     groups = _groups(attribution, parts, row, shares, len(keys))
     sums = _Sums(attribution, prices, parts, row, len(keys))
-    labels = list(texts)
     rows = []
     for r, (device, layer, phase, text) in enumerate(keys.tolist()):
         name = attribution.layers[layer] if layer != NONE else None
