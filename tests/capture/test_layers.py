@@ -370,3 +370,32 @@ def test_shapes_that_cannot_be_told_cost_only_the_shapes(left: Reader) -> None:
         model(nested)
     found = left(prof)
     assert found.calls == {"": 1} and any("the shapes of a layer call" in note for note in found.facts.notes)
+
+
+def test_parameters_of_modules_that_nobody_calls_are_held_by_the_layer_above(left: Reader) -> None:
+    model = nn.Sequential(nn.MultiheadAttention(4, 2, batch_first=True))
+    x = torch.ones(2, 3, 4)
+    with _profile(model) as prof:
+        model[0](x, x, x)
+    # In-projection with its bias, and the out-projection's, which attention uses without calling it.
+    assert [p.shape for p in left(prof).layer("0").parameters] == [(12, 4), (12,), (4, 4), (4,)]
+
+
+def test_sizes_that_are_no_numbers_are_left_out(left: Reader) -> None:
+    model = nn.Linear(4, 2)
+    with _profile(model) as prof:
+        model(torch.nested.nested_tensor([torch.ones(1, 4), torch.ones(3, 4)], layout=torch.jagged))
+    found = left(prof)
+    assert found.layer("").shapes[0].inputs == () and found.calls == {"": 1}
+    assert not [note for note in found.facts.notes if "could not be recorded" in note]
+
+
+def test_replicas_of_data_parallel_are_the_layers_that_they_copy() -> None:
+    model = nn.Sequential(nn.Linear(1, 1))
+    book = PathBook({"": model})
+    replica = model._replicate_for_data_parallel()
+    inner = replica._modules["0"] = model[0]._replicate_for_data_parallel()
+    assert book.paths(replica, None) == ("",) and book.paths(inner, None) == ("0",)
+    assert book.original(inner) is model[0] and book.original(model[0]) is model[0]
+    stranger = nn.Linear(1, 1)._replicate_for_data_parallel()
+    assert book.original(stranger) is stranger

@@ -157,7 +157,7 @@ class GpuWriter:
                     part[name] = [place[i] for i in columns.get(name, ()) if i in place]
                 if there:
                     ends = {n + 1: new + 1 for n, new in numbers.items()} | numbers
-                    part |= {name: [ends.get(n, -1) for n in part[name]] for name in ("before", "after")}
+                    part |= {name: [_at_least(ends, n) for n in part[name]] for name in ("before", "after")}
                 calls.append({"thread": int(AUTOGRAD_THREAD) if there else columns["thread"], **part})
         return {**facts, "calls": calls}
 
@@ -176,3 +176,8 @@ def _renumbered(made: Sequence[tuple[int, int]]) -> dict[int, int]:
             numbers[number] = following
             following += 1
     return numbers
+
+
+def _at_least(numbers: dict[int, int], number: int) -> int:
+    """The new number of a moment: where no number was given out, that of the next one given out before it."""
+    return numbers.get(number, max((new for old, new in numbers.items() if old <= number), default=0))

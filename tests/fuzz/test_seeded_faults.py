@@ -70,7 +70,7 @@ def flows_swapped(patch: Patch) -> None:
 
 def intervals_of_outer_calls(patch: Patch) -> None:
     """The outermost layer call that spans a number, and not the innermost."""
-    real = autograd._Intervals.__init__
+    real = autograd.Intervals.__init__
 
     def outermost(self: Any, table: TraceTable, facts: Any) -> None:
         columns = []
@@ -80,7 +80,7 @@ def intervals_of_outer_calls(patch: Patch) -> None:
             columns.append(structs.replace(c, **part))
         real(self, table, structs.replace(facts, calls=tuple(columns)))
 
-    patch.setattr(autograd._Intervals, "__init__", outermost)
+    patch.setattr(autograd.Intervals, "__init__", outermost)
 
 
 def no_cut_rule(patch: Patch) -> None:

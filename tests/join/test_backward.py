@@ -163,3 +163,60 @@ def test_sums_of_gradients_by_the_engine_are_told_from_the_node_s_own_work(tmp_p
     found = rows(t, tmp_path)
     assert found["b", "backward", "aten::add"].kernel_ns == 7
     assert found["b", "grad_accumulate", "aten::add"].kernel_ns == 9
+
+
+def test_an_op_that_made_no_node_is_not_believed(tmp_path):
+    """A detach at the end of layer a carries number 5, the next one's. The node with it was made in layer b by
+    something that has no op; number 9 was made outside of layers, after an op of b that carries it."""
+    for flows in (True, False):
+        t = TraceMaker()
+        t.step(1, 0, 5000)
+        t.metadata["torchroof"] = {
+            "version": 1,
+            "layers": [{"path": "a", "type": "A"}, {"path": "b", "type": "B"}],
+            "calls": [{"thread": 1, "layer": [0, 1], "before": [3, 5], "after": [5, 9]}],
+        }
+        t.scope("a", 10, 100)
+        t.op("aten::detach", 50, 60, shapes=[[10]], **{"Sequence number": 5, "Fwd thread id": 0})
+        t.scope("b", 200, 300)
+        t.op("aten::detach", 250, 260, shapes=[[10]], **{"Sequence number": 9, "Fwd thread id": 0})
+        for start, sequence in ((2000, 5), (3000, 9)):
+            t.node("GraphBackward", start, start + 500, sequence)
+            t.op("aten::mul", start + 100, start + 200, 2, shapes=[[10], [10]])
+            t.launch(start + 150, "k", start + 300, start + 300 + sequence, thread=2)
+        if flows:
+            t.flow(50, 2000)
+            t.flow(250, 3000)
+        found = rows(t, tmp_path)
+        assert found["b", "backward", "aten::mul"].kernel_ns == 5
+        assert found["b", "backward", "aten::mul"].attribution == "sequence interval"
+        assert found[None, "backward", "aten::mul"].kernel_ns == 9
+        assert found[None, "backward", "aten::mul"].attribution == "forward op not in the trace"
+
+
+def test_the_gradient_of_a_gradient_is_the_layer_s_whose_gradient_it_is(tmp_path):
+    t = two_layers(flows=True)
+    # The backward op of a, in its node, made node 12.
+    t.op("aten::mul", 3250, 3300, 2, shapes=[[10], [10]], **{"Sequence number": 12, "Fwd thread id": 0})
+    t.node("MulBackward0", 4000, 4500, 12, number=2)
+    t.op("aten::mul", 4100, 4200, 2, shapes=[[10], [10]])
+    t.launch(4150, "second order", 4300, 4317, thread=2)
+    t.flow(3250, 4000, from_thread=2)
+    assert rows(t, tmp_path)["a", "backward", "aten::mul"].kernel_ns == 17
+
+
+def test_a_sum_that_completes_a_parameter_s_gradient_goes_with_it(tmp_path):
+    """Layer a used b's parameter: its node sums the two gradients, and AccumulateGrad follows."""
+    t = accumulating([8, 3], [layer("a", [3]), layer("b", [8, 3])])
+    made = {"Sequence number": 5, "Fwd thread id": 1}
+    t.op("autograd::engine::evaluate_function: MmBackward0", 1000, 1400, 2, **made)
+    t.op("MmBackward0", 1010, 1100, 2, **made)
+    for at, shape, ns in ((1150, [8, 3], 5), (1250, [4, 8], 7)):
+        t.op("aten::add", at, at + 50, 2, shapes=[shape, shape])
+        t.launch(at + 10, "sum", 4000 + at, 4000 + at + ns, thread=2)
+    name = "torch::autograd::AccumulateGrad"
+    t.op(f"autograd::engine::evaluate_function: {name}", 1410, 1500, 2)
+    t.op(name, 1420, 1490, 2, shapes=[[8, 3]])
+    found = rows(t, tmp_path)
+    assert found["b", "grad_accumulate", "aten::add"].kernel_ns == 5
+    assert found["a", "grad_accumulate", "aten::add"].kernel_ns == 7

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from torchroof.tensors import DTYPES
@@ -192,3 +195,20 @@ def test_the_same_instruction_shape_is_tf32_only_without_a_narrow_type() -> None
 def test_sums_in_float16() -> None:
     assert dialects.kernel_math("volta_h884gemm_256x64_ldg8_nn").narrow_sums
     assert not dialects.kernel_math("turing_fp16_s884gemm_fp16_64x64_nn")
+
+
+def test_ops_that_keep_their_result_are_those_of_torchs_own_formulas() -> None:
+    """A witness: derivatives.yaml, as it comes with torch. A formula that reads ``result`` keeps it."""
+    import torchgen
+
+    formulas = Path(torchgen.__file__).parent / "packaged" / "autograd" / "derivatives.yaml"
+    keeps = set()
+    for entry in re.split(r"^- name: ", formulas.read_text(encoding="utf-8"), flags=re.M)[1:]:
+        gradients = [x for x in entry.splitlines()[1:] if not x.strip().startswith(("result:", "#", "output_diff"))]
+        if re.search(r"\bresult\d*\b", "\n".join(gradients)):
+            keeps.add("aten::" + entry.split("(")[0].split(".")[0].strip())
+    assert keeps >= dialects.SAVES_ITS_RESULT
+    for name in ("aten::tanh", "aten::relu_", "aten::native_layer_norm"):
+        assert dialects.saves_its_result(name)
+    for name in ("aten::addmm", "aten::mul", "aten::gelu", "aten::convolution"):
+        assert not dialects.saves_its_result(name)

@@ -58,6 +58,7 @@ class PathBook:
     def __init__(self, roots: Mapping[str, nn.Module]) -> None:
         self._roots = dict(roots)
         self._known: dict[int, tuple[weakref.ref[nn.Module], list[str]]] = {}
+        self._by_hooks: dict[int, weakref.ref[nn.Module]] = {}
         self._owner: dict[str, weakref.ref[nn.Module]] = {}
         self._walks_left = _WALKS
         self._walk_roots()
@@ -68,6 +69,7 @@ class PathBook:
         One unknown so far is looked for in the models again, for it may have been made since. Else it is
         named by its class, below the layer that encloses the call (None where none does).
         """
+        module = self.original(module)
         found = self._lookup(module)
         if found is None and self._roots and self._walks_left:
             self._walks_left -= 1
@@ -89,6 +91,18 @@ class PathBook:
             self._roots[""] = wrapper
             self._walk("", wrapper)
 
+    def original(self, module: nn.Module) -> nn.Module:
+        """The module that a replica of DataParallel is a copy of; any other is itself.
+
+        A replica is a shallow copy without parameters, and shares the table of its hooks with the original.
+        """
+        if getattr(module, "_is_replica", False):
+            reference = self._by_hooks.get(id(module._forward_hooks))
+            original = reference() if reference is not None else None
+            if original is not None and original._forward_hooks is module._forward_hooks:
+                return original
+        return module
+
     def _lookup(self, module: nn.Module) -> list[str] | None:
         entry = self._known.get(id(module))
         return entry[1] if entry is not None and entry[0]() is module else None
@@ -109,6 +123,7 @@ class PathBook:
                 path = self._free(path)
                 self._owner[path] = reference
             self._known[id(module)] = (reference, [path])
+            self._by_hooks[id(getattr(module, "_forward_hooks", None))] = reference
 
     def _free(self, name: str) -> str:
         """The name, with a number where another living module has it: one made anew at each call keeps it."""

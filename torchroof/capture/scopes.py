@@ -277,8 +277,8 @@ class ModuleScopes:
             index = self._layer_at(self._book.paths(module, self._enclosing()), type(module).__name__)
         else:
             self._book.adopt(module)
-        entry = (weakref.ref(module), index)
-        self._by_id[id(module)] = entry
+        for one in (self._book.original(module), module):
+            self._by_id[id(one)] = entry = (weakref.ref(one), index)
         return entry
 
     def _layer_at(self, paths: tuple[str, ...], type_name: str) -> int:
@@ -311,7 +311,7 @@ class ModuleScopes:
         if len(layer.seen) >= _SHAPES_PER_LAYER:
             return
         if not layer.seen:
-            layer.parameters = parameter_facts(module)
+            layer.parameters = parameter_facts(self._book.original(module))
         layer.seen.add(signature)
         fact = shape_fact(*signature)
         if fact not in layer.shapes:

@@ -56,7 +56,8 @@ def parameter_facts(module: torch.nn.Module) -> tuple[TensorFact, ...]:
 
 
 def _facts(found: Found) -> tuple[TensorFact, ...]:
-    return tuple(_fact(shape, dtype) for shape, dtype in found)
+    """The tensors whose sizes are numbers: a nested one's are not."""
+    return tuple(_fact(shape, dtype) for shape, dtype in found if all(isinstance(n, int) for n in shape))
 
 
 def _fact(shape: tuple[int, ...], dtype: torch.dtype) -> TensorFact:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchroof.join.accumulation import link_accumulation
 from torchroof.join.autograd import SOURCE_TEXTS, Links, Source, layers_of_nodes, link_backward
@@ -17,6 +18,7 @@ from torchroof.join.kernels import REASON_TEXTS, Kernels, Reason
 from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_spans
 from torchroof.join.layers import LayerName, Layers, find_layers
 from torchroof.join.lineage import PHASE_NAMES, Nest, Phase, trace_lineage
+from torchroof.join.parameters import works_on_parameters
 from torchroof.join.steady import drop_unsettled
 from torchroof.join.steps import Steps, find_steps
 from torchroof.tensors import Role
@@ -94,7 +96,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
     facts = capture_facts(table.metadata)
     nest = trace_lineage(table, role)
     layers = find_layers(table, nest, facts)
-    links = link_accumulation(table, nest, layers, link_backward(table, nest, facts), facts)
+    links = link_accumulation(table, nest, layers, link_backward(table, nest, layers, facts), facts)
     run = _run_kind(table)
     launch = launch_of_device_spans(table)
     steps = find_steps(table, nest, facts)
@@ -106,7 +108,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
         kernels = join_cpu_kernels(nest, steps)
     else:
         kernels = join_kernels(table, nest, steps, launch, anchor)
-    owners = _Owners(nest, layers, links)
+    owners = _Owners(nest, layers, links, works_on_parameters(table, nest, facts))
     layer, source = owners.layers_at(kernels.anchor)
     return Attribution(
         run=run,
@@ -137,7 +139,7 @@ def _run_kind(table: TraceTable) -> RunKind:
 class _Owners:
     """Layer, phase and source of any span of the nest, worked out once per span."""
 
-    def __init__(self, nest: Nest, layers: Layers, links: Links) -> None:
+    def __init__(self, nest: Nest, layers: Layers, links: Links, on_parameters: NDArray[np.bool_]) -> None:
         owner = nest.owner
         is_node = pick(nest.is_node, owner, False)
         by_node = pick(layers_of_nodes(nest, layers, links), owner)
@@ -146,6 +148,7 @@ class _Owners:
         scope_source = np.where(owner == NONE, Source.NONE, Source.SCOPE if scoped else Source.MODULE)
         self._source = np.where(is_node, pick(links.source, owner, Source.NONE), scope_source).astype(np.int8)
         self._phase = _phases(nest, links, layered=bool(layers.names))
+        self._phase[on_parameters & (self._phase == Phase.OUTSIDE)] = Phase.OPTIMIZER
 
     def layers_at(self, position: Int32) -> tuple[Int32, Int8]:
         return pick(self._layer, position), pick(self._source, position, Source.NONE)
@@ -170,7 +173,8 @@ def _phases(nest: Nest, links: Links, layered: bool) -> Int8:
         # An op inside a forward op is forward too.
         reached = count
         made |= is_op & pick(made, nest.parent, False)
-    phase[made & (phase == Phase.OUTSIDE)] = Phase.FORWARD
+    # A closure's loss lies in its optimizer's range.
+    phase[made & ((phase == Phase.OUTSIDE) | (phase == Phase.OPTIMIZER))] = Phase.FORWARD
     return phase
 
 

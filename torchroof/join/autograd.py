@@ -2,7 +2,8 @@
 
 In this order, each link naming its source: the file's forward-backward flows; the sequence number on the
 forward thread, of which the last-started forward op counts; the interval of sequence numbers that a layer
-call spanned (custom functions, compiled regions). Never the nearest.
+call spanned (custom functions, compiled regions). Where the interval is known, a forward op of another layer is not
+believed: it carries the number without having made the node. Never the nearest.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from enum import IntEnum
 import numpy as np
 
 from torchroof.join.columns import distinct, pick
+from torchroof.join.intervals import Intervals
 from torchroof.join.layers import Layers
 from torchroof.join.lineage import INSIDE_BACKWARD, NameKind, Nest, Phase
 from torchroof.trace.metadata import CaptureFacts
@@ -52,7 +54,6 @@ SOURCE_TEXTS = {
     Source.PARAMETERS_STEPPED: "parameters stepped",
 }
 
-_LARGEST_RANGE = 50_000_000
 _HIGHEST_ORDER = 16
 """Of derivatives of derivatives that are followed back to the forward pass."""
 
@@ -79,7 +80,7 @@ class _Threads:
         return self.by_number.get(number, self.only)
 
 
-def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> Links:
+def link_backward(table: TraceTable, nest: Nest, layers: Layers, facts: CaptureFacts | None) -> Links:
     """Link each autograd node to the forward op or the layer call that made it."""
     host = table.host
     forward = np.full(len(nest), NONE, dtype=np.int32)
@@ -93,25 +94,25 @@ def link_backward(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> 
     by_number = _forward_ops(nest, sequence, forward_thread)
     by_flow, threads = _follow_flows(table, nest, nodes, sequence, forward_thread)
     threads.only = _only_thread(nest, nodes, by_number, forward_thread)
-    intervals = _Intervals(table, facts)
+    made_in = Intervals(table, facts)
+    layer_of = pick(layers.entered, nest.layer)
     numbers = zip(nodes.tolist(), sequence[nodes].tolist(), forward_thread[nodes].tolist(), strict=True)
     for i, number, thread_number in numbers:
         if number < 0:
             source[i] = Source.NO_NUMBER
             continue
-        target = by_flow.get((number, thread_number))
-        if target is not None:
-            forward[i], source[i] = target, Source.FLOW
-            continue
-        thread = threads.find(thread_number)
+        target, how = by_flow.get((number, thread_number)), Source.FLOW
+        thread = threads.find(thread_number) if target is None else int(nest.thread[target])
         if thread is None:
             source[i] = Source.THREAD_UNKNOWN
             continue
-        target = by_number.get((number, thread))
-        layer = intervals.find(thread, number)
-        if target is not None and (layer == NONE or nest.layer[target] != NONE):
-            forward[i], source[i] = target, Source.SEQUENCE
-        elif layer != NONE:
+        if target is None:
+            target, how = by_number.get((number, thread)), Source.SEQUENCE
+        layer = made_in.find(thread, number)
+        # An op that made no node carries the number of the next node, which may be another layer's.
+        if target is not None and layer in (None, int(layer_of[target])):
+            forward[i], source[i] = target, how
+        elif layer is not None and layer != NONE:
             call[i], source[i] = layer, Source.INTERVAL
         else:
             source[i] = Source.NO_FORWARD
@@ -186,29 +187,3 @@ def _follow_flows(
         targets[key] = origin
         votes.setdefault(key[1], Counter())[from_thread] += 1
     return targets, _Threads({number: count.most_common(1)[0][0] for number, count in votes.items()}, None)
-
-
-class _Intervals:
-    """Which layer call a sequence number was made in: the innermost with before <= number < after."""
-
-    def __init__(self, table: TraceTable, facts: CaptureFacts | None) -> None:
-        self._layers: dict[int, tuple[int, Int32]] = {}
-        ids = {text: i for i, text in enumerate(table.thread_ids)}
-        for columns in facts.calls if facts else ():
-            thread = ids.get(str(columns.thread))
-            before, after = np.array(columns.before), np.array(columns.after)
-            made = (before >= 0) & (after > before)
-            if thread is None or not made.any():
-                continue
-            low, high = int(before[made].min()), int(after[made].max())
-            if high - low > _LARGEST_RANGE:
-                continue
-            painted = np.full(high - low, NONE, dtype=np.int32)
-            for k in np.flatnonzero(made).tolist():
-                painted[before[k] - low : after[k] - low] = columns.layer[k]
-            self._layers[thread] = (low, painted)
-
-    def find(self, thread: int, number: int) -> int:
-        low, painted = self._layers.get(thread, (0, np.zeros(0, dtype=np.int32)))
-        place = number - low
-        return int(painted[place]) if 0 <= place < len(painted) else NONE

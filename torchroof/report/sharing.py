@@ -11,7 +11,7 @@ import numpy as np
 from torchroof.join.attribute import Attribution, Phase
 from torchroof.join.lineage import NameKind
 from torchroof.tensors import OpCall, TensorSpec
-from torchroof.trace.dialects import OPTIMIZER_STEP
+from torchroof.trace.dialects import OPTIMIZER_STEP, parameter_work
 from torchroof.trace.metadata import OptimizerFact
 from torchroof.trace.table import NONE, TraceTable
 
@@ -38,11 +38,12 @@ def share_optimizers(table: TraceTable, attribution: Attribution) -> Shares:
     kernels, nest = attribution.kernels, attribution.nest
     mine = (attribution.phase == Phase.OPTIMIZER) & (kernels.op != NONE) & (attribution.layer == NONE)
     spans = _optimizer_of_spans(table, attribution, facts.optimizers, facts.optimizer_steps)
-    books = [_Book(o) for o in facts.optimizers]
+    # Work in no range (clipping, averaging) may be on the parameters of any optimizer.
+    books = [_Book([o]) for o in facts.optimizers] + [_Book(facts.optimizers)]
     memo: dict[tuple[int, int], Weights] = {}
     for op in np.unique(kernels.op[mine], return_index=True)[0].tolist():
         span = _enclosing(attribution, op)
-        optimizer = spans.get(span)
+        optimizer = spans.get(span) if span != NONE else NONE
         if optimizer is None:
             continue
         signature = int(table.host.signature[nest.span[op]])
@@ -51,8 +52,13 @@ def share_optimizers(table: TraceTable, attribution: Attribution) -> Shares:
             memo[key] = books[optimizer].weights(table.signatures[signature] if signature != NONE else None)
         if memo[key]:
             shares.weights[op] = memo[key]
-            shares.group[op] = table.names[nest.name[span]].partition("#")[2] or table.names[nest.name[span]]
+            shares.group[op] = _group(table.names[nest.name[span if span != NONE else op]])
     return shares
+
+
+def _group(name: str) -> str:
+    """What a range, or an op in none, is called: ``SGD.step``, ``SGD.zero_grad``, ``GradScaler``."""
+    return parameter_work(name) or name.partition("#")[2] or name
 
 
 def divide_whole(total: int, weights: Sequence[float]) -> list[int]:
@@ -98,14 +104,15 @@ def _optimizer_of_spans(
 
 
 class _Book:
-    """The parameters of one optimizer by shape."""
+    """The parameters of one optimizer, or of several, by shape."""
 
-    def __init__(self, optimizer: OptimizerFact) -> None:
+    def __init__(self, optimizers: Sequence[OptimizerFact]) -> None:
         self._owners: dict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
         self._all: dict[int, float] = defaultdict(float)
-        for layer, shape, size in zip(optimizer.layer, optimizer.shape, optimizer.bytes, strict=True):
-            self._owners[tuple(shape)].append((layer, size))
-            self._all[layer] += size
+        for optimizer in optimizers:
+            for layer, shape, size in zip(optimizer.layer, optimizer.shape, optimizer.bytes, strict=True):
+                self._owners[tuple(shape)].append((layer, size))
+                self._all[layer] += size
 
     def weights(self, call: OpCall | None) -> Weights:
         """The layers that an op's tensors belong to; a shape that several own is theirs in equal parts."""

@@ -166,6 +166,16 @@ ACCUMULATE_GRAD = "torch::autograd::AccumulateGrad"
 OPTIMIZER_STEP = "Optimizer.step#"
 """What torch's range around an optimizer's step begins with."""
 
+PARAMETER_WORK = {
+    "aten::_amp_foreach_non_finite_check_and_unscale_": "GradScaler",
+    "aten::_amp_update_scale_": "GradScaler",
+    "aten::_foreach_norm": "gradient norm",
+    "aten::_foreach_lerp_": "averaging",
+    "aten::_foreach_clamp_min_": "clipping",
+    "aten::_foreach_clamp_max_": "clipping",
+}
+"""Ops that tell what a loop does with its parameters between backward pass and step."""
+
 GRADIENT_SUMS = frozenset({"aten::add", "aten::add_"})
 """Ops by which the engine itself sums the gradients of a tensor that was used several times."""
 
@@ -239,6 +249,11 @@ def is_dataloader_next(annotation: str) -> bool:
 def is_optimizer(annotation: str) -> bool:
     """Whether a range is a step or the zeroing of gradients of an optimizer."""
     return annotation.startswith((OPTIMIZER_STEP, "Optimizer.zero_grad#"))
+
+
+def parameter_work(op: str) -> str | None:
+    """What an op that works on lists of parameters or gradients does, outside of optimizers; None for other ops."""
+    return PARAMETER_WORK.get(op) or ("work on parameters" if op.startswith("aten::_foreach_") else None)
 
 
 @dataclass(frozen=True, slots=True)
