@@ -72,9 +72,10 @@ SINGLE_FILES |= {"__init__", "__main__"}
 # Third-party packages: the places that may import them, as paths below the package.
 AT_MODULE_LEVEL: dict[str, tuple[str, ...]] = {
     "numpy": tuple(ROOMS.keys() - {"errors", "units", "resources", "__init__", "__main__"}),
-    "msgspec": ("trace", "report", "reports", "ranks"),
+    "msgspec": ("trace", "report", "reports", "ranks", "views/tensorboard"),
     "rich": ("views", "cli"),
     "tensorboard": ("views/tensorboard",),
+    "werkzeug": ("views/tensorboard/routes",),
     "PIL": ("views/tensorboard",),
     "torch": ("capture", "measure", "workloads"),
 }
@@ -95,6 +96,8 @@ LIGHT: dict[str, set[str]] = {
     "torchroof.cli": {"torch", "pandas", "tensorboard"},
     "torchroof.profiling": {"torch", "pandas", "tensorboard"},
     "torchroof.calibration": {"torch", "pandas", "tensorboard"},
+    # TensorBoard imports it when it starts, and does not start where that fails.
+    "torchroof.views.tensorboard.plugin": {"torch", "pandas", "numpy", "msgspec", "rich", "PIL"},
     # The verbs are loaded by name, so no chain leads to them.
     **{
         f"torchroof.cli.{v}": {"torch", "pandas", "tensorboard"}

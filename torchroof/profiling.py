@@ -20,6 +20,7 @@ from torchroof.errors import CaptureError, OptionError, OutputError, ProfilerRun
 
 if TYPE_CHECKING:
     import torch
+    from torch.utils.tensorboard import SummaryWriter
 
     from torchroof.capture.recorder import Recording
     from torchroof.capture.window import Settings
@@ -44,8 +45,9 @@ class profile:
 
     ``model`` is a module, a dict of modules by name, or nothing: then the outermost module that is called is
     the root. ``schedule`` says which steps are recorded and which count; without `step` the whole block is
-    one step. ``logdir`` receives the trace, the report and TensorBoard's scalars, in its subfolder ``name``
-    if one is given.
+    one step. ``logdir`` receives the trace, the report and what TensorBoard shows, in its subfolder ``name``
+    if one is given. ``writer`` is a SummaryWriter of yours: what TensorBoard shows then goes into its run, and
+    needs no logdir.
     ``record_shapes=False`` makes recording cheaper and leaves FLOPs and bytes unknown. A window ends at
     ``max_events`` host events. ``device`` names a device of the catalogue and ``ceilings`` are its limits
     (values, or a JSON file); both go before what the run tells. ``measure=False`` measures no ceilings
@@ -66,6 +68,7 @@ class profile:
         schedule: Schedule | None = None,
         logdir: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        writer: SummaryWriter | None = None,
         record_shapes: bool = True,
         max_events: int = 2_000_000,
         device: str | None = None,
@@ -77,6 +80,8 @@ class profile:
         self._models = tuple(models)
         self._schedule = schedule
         self._logdir = Path(logdir, name or "") if logdir is not None else None
+        self._writer = writer
+        self._run: str | None = None
         self._record_shapes = record_shapes
         self._max_events = max_events
         self._device = device
@@ -185,6 +190,8 @@ class profile:
         self._check_device()
         if self._logdir is not None:
             _check_folder(self._logdir)
+        if self._writer is not None and getattr(self._writer, "file_writer", None) is None:
+            raise OptionError("profile: writer must be an open torch.utils.tensorboard.SummaryWriter")
         on_cpu = _runs_on_cpu(roots)
         ceilings, notes = self._measured(on_cpu)
         return Settings(
@@ -244,16 +251,26 @@ class profile:
                 self._write_logdir(self._logdir, trace)
             except Exception as why:
                 self._notes.append(f"{self._logdir} was not written: {type(why).__name__}: {why}")
+        if self._writer is not None:
+            try:
+                self.report.write_summaries(self._writer)
+            except Exception as why:
+                self._notes.append(f"nothing was written through the writer: {type(why).__name__}: {why}")
 
     def _write_logdir(self, logdir: Path, trace: Path) -> None:
-        from torchroof.views.tensorboard.logdir import write
-
         report, packed = self.report, trace.with_suffix(".json.gz")
         try:
             self.export_trace(packed)
             repeats = self._schedule is not None and self._schedule.repeat != 1
             last = max((step.index for step in report.data.per_step), default=0)
-            write(report.data, report.headline, report.lines(), logdir, packed, step=last if repeats else None)
+            self._run = report.write_logdir(
+                logdir,
+                packed,
+                step=last if repeats else None,
+                name=self._run,
+                fresh=self._run is None,
+                events=self._writer is None,
+            )
         finally:
             packed.unlink(missing_ok=True)
 

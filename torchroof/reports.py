@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from torchroof.device.cache import Cached
+    from torchroof.report.difference import Difference
     from torchroof.report.picture import Picture
     from torchroof.report.roofs import Wish
     from torchroof.views.explain import Explanation
@@ -166,17 +167,43 @@ class Report:
         *,
         step: int | None = None,
         name: str | None = None,
-    ) -> None:
-        """Writes a folder for TensorBoard: a copy of the trace, the JSON, scalars and a text table.
+        fresh: bool | None = None,
+        events: bool = True,
+    ) -> str:
+        """Writes a folder for TensorBoard: the report for its torchroof tab, scalars, a text table and a picture.
 
-        ``step`` is the place on TensorBoard's axis (default: the last step), ``name`` the run's (default:
-        torchroof). Raises OutputError.
+        Beside them lie the report as JSON and a copy of the trace, if one is given. ``step`` is the place on
+        TensorBoard's axis (default: the last step), ``name`` the run's (default: torchroof). A repeated write makes a
+        new run, ``torchroof-2``; one with a larger ``step`` goes on in the run that is there, if it is not to be
+        ``fresh``. Gives the run's name. ``events=False`` leaves out what is TensorBoard's. Raises OutputError.
         """
         from torchroof.views.tensorboard import logdir as folder
 
-        lines = self.lines(self.by, top=TOP, fold=True)
-        picture = self.picture()
-        folder.write(self.data, self.headline, lines, logdir, trace_path, step, name or folder.RUN, picture)
+        made = (self.lines(self.by, top=TOP, fold=True), logdir, trace_path, step, name or folder.RUN, self.picture())
+        return folder.write(self.data, self.headline, *made, fresh=fresh, events=events)
+
+    def write_summaries(self, writer: Any, step: int | None = None) -> None:
+        """Writes the same into the run of a `torch.utils.tensorboard.SummaryWriter`.
+
+        ``step`` is the place on TensorBoard's axis (default: the last step); one that does not rise becomes the next
+        that does. Raises OutputError for a writer that is closed.
+        """
+        from torchroof.views.tensorboard import logdir as folder
+
+        lines, at = self.lines(self.by, top=TOP, fold=True), folder.last_step(self.data) if step is None else step
+        folder.write_through(writer, self.data, self.headline, lines, at, self.picture())
+
+    def difference(self, other: Report, by: str = "layer") -> Difference:
+        """What changed from ``other``, the baseline, to this report: per layer, op or phase, in means per step."""
+        from torchroof.report.difference import difference
+
+        return difference(self.data, other.data, by)
+
+    def to_html(self) -> str:
+        """The report as one HTML page with everything in it: it opens from disk, and loads nothing from elsewhere."""
+        from torchroof.views.page import html
+
+        return html(self.data)
 
     def __str__(self) -> str:
         from torchroof.views.terminal import plain_text, screen_width

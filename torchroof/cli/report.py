@@ -32,10 +32,13 @@ examples:
   torchroof report trace.json.gz --explain encoder.layer.0.fc1
   torchroof report trace.json.gz --chart
   torchroof report trace.json.gz --format svg -o roof.svg
+  torchroof report trace.json.gz --format html -o report.html
   torchroof report trace.json.gz --format json -o report.json.gz
   torchroof report killed.json.tmp --partial
   torchroof report traces/ --format json -o ranks.json
-The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units.
+  torchroof report trace.json.gz --logdir runs/exp1
+The table is as wide as the terminal (or COLUMNS). JSON is the whole report, CSV the --by table in base units,
+HTML the whole report as a page that opens from disk.
 """
 
 
@@ -60,7 +63,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--layers-from", choices=reports.LAYERS_FROM, default="auto", help="take record_function ranges for layers")
     add("--memory", type=_size, metavar="GIB", help="what one trace may take, in memory or inflated (default: 8)")
     add("--dask", metavar="ADDRESS", help="for several ranks: let the workers of a dask cluster analyse them")
-    add("--format", choices=("table", "json", "csv", "svg"), default="table", help="default: table")
+    add("--format", choices=("table", "json", "csv", "svg", "html"), default="table", help="default: table")
     add("-o", "--output", metavar="FILE", help="write there instead of to the screen; json: gzipped for .gz")
     add("--top", type=_count, metavar="N", help=f"lines shown, 0 for all (default: {reports.TOP}, in csv all)")
     add("--by", choices=BY, help="what a line is (default: layer; op where the trace knows no layers)")
@@ -70,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--filter", metavar="REGEX", help="what has a matching path, class or op; the others go into the rest")
     add("--chart", action="store_true", help="draw the roofline above the table")
     add("--explain", metavar="PATH", help="the whole accounting of one layer or op in place of the table")
-    add("--logdir", metavar="DIR", help="also write trace, JSON and TensorBoard scalars there")
+    add("--logdir", metavar="DIR", help="also write a folder for TensorBoard: its torchroof tab, scalars, trace, JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,7 +95,9 @@ def run(args: argparse.Namespace) -> int:
             _FORMATS[args.format](report, args, write)
         if args.logdir:
             saved = reports.is_saved_report(args.file)
-            report.write_logdir(args.logdir, None if saved else args.file)
+            run = report.write_logdir(args.logdir, None if saved else args.file)
+            told = f"wrote the run {run} in {args.logdir}; tensorboard --logdir {args.logdir} shows it"
+            print(told, file=sys.stderr)
     return code
 
 
@@ -116,8 +121,8 @@ def _check(args: argparse.Namespace) -> None:
     """What needs no analysis to be refused."""
     if args.dask:
         raise OptionError("--dask is for several ranks, and one trace was given")
-    if args.explain is not None and args.format == "csv":
-        raise OptionError("--explain is no table of lines, so it has no csv; give it with --format table or json")
+    if args.explain is not None and args.format in ("csv", "html"):
+        raise OptionError("--explain is no table of lines, so it has no csv and no page; give it with --format table or json")
     filter_of(args.filter)
     if args.chart and args.format != "table":
         raise OptionError(f"--chart belongs to the table, not to {args.format}; for a picture use --format svg")
@@ -216,7 +221,12 @@ def _svg(report: Report, args: argparse.Namespace, write: Write) -> None:
     _print_notes(report)
 
 
-_FORMATS = {"table": _table, "json": _json, "csv": _csv, "svg": _svg}
+def _html(report: Report, args: argparse.Namespace, write: Write) -> None:
+    write(report.to_html().encode())
+    _print_notes(report)
+
+
+_FORMATS = {"table": _table, "json": _json, "csv": _csv, "svg": _svg, "html": _html}
 
 
 def _print_notes(report: Report) -> None:

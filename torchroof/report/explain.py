@@ -149,7 +149,7 @@ def _account(
         why=why(own) if own else None,
         steps=whole.steps,
         step_ns=whole.step_ns,
-        parts=_parts(data, own, registry),
+        parts=parts_of(data, own, registry),
         kernels=_merged(name, (k for k in data.kernels if (k.path, k.phase, k.op) in keys)),
         copies=tuple(c for c in data.copies if c.path in chosen),
         own=_own(name, own, layers),
@@ -200,7 +200,8 @@ def _children(data: ReportData, members: Sequence[str]) -> Lines | None:
     return msgspec.structs.replace(grouped, lines=tuple(named))
 
 
-def _parts(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple[Part, ...]:
+def parts_of(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple[Part, ...]:
+    """The parts of one layer's rows, or of several equal layers' rows: phases in their order, most headroom first."""
     devices = {device.index: device for device in data.devices}
     groups: dict[tuple[str, str | None, str | None, str | None], list[Row]] = {}
     for row in rows:

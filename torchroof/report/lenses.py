@@ -146,7 +146,7 @@ def _chosen(
     if by == "kernel":
         kernels = [(k, wanted is None or _found(wanted, k.name, k.path, k.op)) for k in data.kernels]
         return _kernel_groups(k for k, here in kernels if here), _kernel_groups(k for k, here in kernels if not here)
-    without = _without_rows(data)
+    without = without_rows(data)
     if wanted is None:
         return [*row_groups(data, by, depth), *without], []
     inside = _matching_layers(data, depth, wanted) if by == "layer" else _matching_rows(data.rows, by, wanted)
@@ -194,7 +194,7 @@ def row_groups(data: ReportData, by: str, depth: int | None = None, rows: Sequen
     return list(groups.values())
 
 
-def _without_rows(data: ReportData) -> list[Group]:
+def without_rows(data: ReportData) -> list[Group]:
     """What has no row: kernels without an owner by reason, and host time that no kernel ends."""
     groups = [Group(f"({u.reason})", made=unattributed_line(u)) for u in data.unattributed if u.reason != OUTSIDE_STEPS]
     if unowned := data.totals.host_unowned_ns:

@@ -56,11 +56,12 @@ class CeilingLine:
     """A ceiling as a straight line from (x0, y0) to (x1, y1).
 
     ``kind`` is ``compute`` (level) or ``bandwidth`` (one decade up per decade to the right). ``name`` is a precision
-    and pipe or a memory level; ``rate`` its value with its unit.
+    and pipe or a memory level; ``value`` is in FLOP/s or byte/s, ``rate`` the same as text.
     """
 
     kind: str
     name: str
+    value: float
     rate: str
     origin: str
     x0: float
@@ -155,6 +156,15 @@ def picture(data: ReportData, lines: Lines) -> Picture:
     )
 
 
+def roofs(data: ReportData) -> list[tuple[str, float, str, str]]:
+    """The ceilings that the picture draws: kind, value in FLOP/s or byte/s, origin and name; the highest first."""
+    device, _ = _device(data)
+    drawn = _chosen(data, device) if device else ()
+    return [
+        (kind, *line) for kind in ("compute", "bandwidth") for line in _merged([c for c in drawn if c.kind == kind])
+    ]
+
+
 def _device(data: ReportData) -> tuple[Device | None, int]:
     """The device that computed longest, and how many others have other ceilings."""
     time: dict[int, int] = {}
@@ -173,15 +183,12 @@ def _chosen(data: ReportData, device: Device) -> tuple[Ceiling, ...]:
     """
     roof = Roof(device.name or "", device.ceilings)
     kept = {c for c in (roof.bandwidth(),) if c is not None}
-    for row in data.rows:
-        if row.device != device.index:
-            continue
-        if row.ceiling is not None:
-            kept.add(device.ceilings[row.ceiling])
-        if row.precision and row.flops:
-            family = installed().registry.family(row.op) if row.op else None
-            over = roof.compute(row.precision, row.pipe or pipe_of(family))
-            kept |= {over} if over else set()
+    mine = [row for row in data.rows if row.device == device.index]
+    kept |= {device.ceilings[at] for at in {row.ceiling for row in mine} if at is not None}
+    registry = installed().registry
+    for precision, op, pipe in {(row.precision, row.op, row.pipe) for row in mine if row.flops}:
+        if precision and (over := roof.compute(precision, pipe or pipe_of(registry.family(op) if op else None))):
+            kept.add(over)
     alike = {_what(c) for c in kept if c.kind in ("compute", "bandwidth")}
     best: dict[object, Ceiling] = {}
     for c in device.ceilings:
@@ -308,7 +315,9 @@ def _lines(drawn: Sequence[Ceiling], x: Axis, y: Axis) -> tuple[CeilingLine, ...
         start = x.low if fastest is None else max(x.low, at - log10(fastest))
         rate = units.quantity(value, "FLOP/s")
         found.append(
-            CeilingLine(kind="compute", name=name, rate=rate, origin=origin, x0=start, y0=at, x1=x.high, y1=at)
+            CeilingLine(
+                kind="compute", name=name, value=value, rate=rate, origin=origin, x0=start, y0=at, x1=x.high, y1=at
+            )
         )
     for value, origin, name in slopes:
         at = log10(value)
@@ -317,7 +326,15 @@ def _lines(drawn: Sequence[Ceiling], x: Axis, y: Axis) -> tuple[CeilingLine, ...
         rate = units.quantity(value, "B/s")
         found.append(
             CeilingLine(
-                kind="bandwidth", name=name, rate=rate, origin=origin, x0=start, y0=start + at, x1=end, y1=end + at
+                kind="bandwidth",
+                name=name,
+                value=value,
+                rate=rate,
+                origin=origin,
+                x0=start,
+                y0=start + at,
+                x1=end,
+                y1=end + at,
             )
         )
     return tuple(found)

@@ -1,20 +1,38 @@
-"""A report as TensorBoard's own scalars and text."""
+"""A report as TensorBoard's own scalars, text and image, and whole for our page."""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 
-from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.compat.proto.summary_pb2 import DATA_CLASS_BLOB_SEQUENCE, Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 
 from torchroof import units
+from torchroof.report import codec
 from torchroof.report.lenses import Lines
 from torchroof.report.model import ReportData
+from torchroof.report.picture import Picture
 from torchroof.report.summary import Headline
 from torchroof.views.columns import columns
+from torchroof.views.drawing import HEIGHT, WIDTH
+from torchroof.views.tensorboard import png
+from torchroof.views.tensorboard.names import PLUGIN, REPORT_TAG, SCHEMA
 from torchroof.views.text import clean
+
+_GZIP_LEVEL = 6
+
+
+def values(data: ReportData, headline: Headline, lines: Lines, picture: Picture | None = None) -> list[Summary.Value]:
+    """All that one window gives TensorBoard. Tags begin with ``torchroof``; ``picture`` adds the roofline's image."""
+    found = [scalar(tag, value) for tag, value in scalars(data, headline, lines)]
+    found.append(text("torchroof/layers", markdown(headline, lines)))
+    if picture is not None:
+        found.append(image("torchroof/roofline", png.SCALE * WIDTH, png.SCALE * HEIGHT, png.png(picture)))
+    found.append(report(data))
+    return found
 
 
 def scalars(data: ReportData, headline: Headline, lines: Lines) -> Iterator[tuple[str, float]]:
@@ -57,6 +75,17 @@ def image(tag: str, width: int, height: int, png: bytes) -> Summary.Value:
     return Summary.Value(
         tag=tag, tensor=TensorProto(dtype=DT_STRING, string_val=parts, tensor_shape=shape), metadata=metadata
     )
+
+
+def report(data: ReportData) -> Summary.Value:
+    """The report for our page: one blob, gzipped JSON. Metadata tells its schema without loading it."""
+    metadata = SummaryMetadata(data_class=DATA_CLASS_BLOB_SEQUENCE)
+    metadata.plugin_data.plugin_name = PLUGIN
+    metadata.plugin_data.content = SCHEMA.encode()
+    blob = gzip.compress(codec.encode(data), _GZIP_LEVEL, mtime=0)
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
+    tensor = TensorProto(dtype=DT_STRING, string_val=[blob], tensor_shape=shape)
+    return Summary.Value(tag=REPORT_TAG, tensor=tensor, metadata=metadata)
 
 
 def markdown(headline: Headline, lines: Lines) -> str:
