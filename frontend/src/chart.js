@@ -221,7 +221,7 @@ export class Chart {
 
   /** A flagged point's distance to its roof: the headroom, as a line upwards. */
   #stems(svg) {
-    const group = s("g", { "clip-path": "url(#plot)", "data-stems": "" });
+    const group = (this.stems = s("g", { "clip-path": "url(#plot)", "data-stems": "" }));
     svg.append(group);
     for (const mark of this.marks) if (mark.point.flagged && !mark.inStrip) this.#stem(group, mark, 0.55);
   }
@@ -315,6 +315,7 @@ export class Chart {
       node.setAttribute("stroke-width", isChosen ? 2 : point.flagged ? 1.8 : 1);
     });
     for (const [name, point] of this.names) name.setAttribute("opacity", any && !chosen.has(point.item.key) ? 0.3 : 1);
+    this.stems.setAttribute("opacity", any ? 0.25 : 1);
     this.overlay.replaceChildren();
     if (!any) return;
     const inside = s("g", { "clip-path": "url(#plot)" });
