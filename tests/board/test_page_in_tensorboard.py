@@ -257,7 +257,7 @@ def test_selecting_opens_the_accounting(tab: Callable[..., Tab], second: torchro
 
 
 def test_a_click_on_a_point_selects_its_line(tab: Callable[..., Tab], second: torchroof.Report) -> None:
-    shown = tab(SECOND)
+    shown = tab(SECOND, viewport=WIDE)
     smallest = shown.frame.locator(".chart path.point").last  # it lies on top
     name = smallest.get_attribute("data-key") or ""
     box = smallest.bounding_box()
@@ -274,7 +274,7 @@ def test_a_click_on_a_point_selects_its_line(tab: Callable[..., Tab], second: to
 
 
 def test_a_box_selects_points(tab: Callable[..., Tab]) -> None:
-    shown = tab(f"{SECOND}&p.torchroof.shape=flat")
+    shown = tab(f"{SECOND}&p.torchroof.shape=flat", viewport=WIDE)
     count = shown.frame.locator(".chart path.point").count()
     shown.frame.locator("[data-control=drag] [data-value=box]").click()
     box = shown.frame.locator(".chart-canvas").bounding_box()

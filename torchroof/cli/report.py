@@ -122,7 +122,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.dask:
         raise OptionError("--dask is for several ranks, and one trace was given")
     if args.explain is not None and args.format in ("csv", "html"):
-        raise OptionError("--explain is no table of lines: it has no csv and no page; give it with --format table or json")
+        raise OptionError("--explain is no table of lines: it has no csv or page; give it with --format table or json")
     filter_of(args.filter)
     if args.chart and args.format != "table":
         raise OptionError(f"--chart belongs to the table, not to {args.format}; for a picture use --format svg")
