@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from torchroof.capture.schedule import Schedule, schedule
 from torchroof.device.roof import Ceiling
 from torchroof.errors import CaptureError, OptionError, OutputError, ProfilerRunning, TorchMissing
@@ -93,6 +95,7 @@ class profile:
         self._windows = 0
         self._report: Report | None = None
         self._yielded = 0
+        self._unrecorded_ns: list[int] = []
         self._notes: list[str] = []
 
     def __enter__(self) -> profile:
@@ -127,6 +130,9 @@ class profile:
         profile._active = None
         if recording is None:
             return
+        self._unrecorded_ns = recording.unrecorded_ns
+        if self._report is not None:
+            self._report = self._with_later_steps(self._report)
         self._take(recording.finish(interrupted=raised is not None))
         self._notes.extend(recording.notes)
         if self._trace is None and not recording.notes:
@@ -141,7 +147,7 @@ class profile:
     def report(self) -> Report:
         """The report of the last window that closed. Raises CaptureError where there is none."""
         if self._report is None:
-            self._report = self._analyze(self._closed_trace())
+            self._report = self._with_later_steps(self._analyze(self._closed_trace()))
         return self._report
 
     @property
@@ -283,6 +289,17 @@ class profile:
             raise CaptureError("no window has closed yet: ask for the report after the block, or after a step")
         reason = "; ".join(self._notes)
         raise CaptureError(f"there is no report: {reason}")
+
+    def _with_later_steps(self, report: Report) -> Report:
+        """The report with the steps that came after its window, which were not recorded, beside those before."""
+        overhead = report.data.totals.overhead
+        if overhead is None or not self._unrecorded_ns:
+            return report
+        from torchroof.capture.window import unrecorded
+
+        replace = msgspec.structs.replace
+        totals = replace(report.data.totals, overhead=overhead | unrecorded(self._unrecorded_ns))
+        return type(report)(replace(report.data, totals=totals))
 
     def _analyze(self, trace: Path) -> Report:
         from torchroof.reports import analyze

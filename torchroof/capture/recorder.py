@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from torchroof.capture.torch_private import profiler_running
 from torchroof.capture.window import RecordingLost, Settings, Window
+
+_KEPT = 1000
 
 
 class Recording:
@@ -17,6 +20,9 @@ class Recording:
         self._step = 0
         self._window: Window | None = None
         self._kept = 0
+        self._begun_ns: int | None = None
+        self.unrecorded_ns: list[int] = []
+        """Wall times of steps that no window recorded (the first thousand): what recorded ones are held against."""
         self.notes: list[str] = []
         """What went wrong, in sentences."""
 
@@ -29,10 +35,13 @@ class Recording:
         """Begins with step 0; it is recorded unless the schedule waits. Raises what torch's profiler raises."""
         if self._schedule.begins_window(0):
             self._open()
+        self._begin()
 
     def step(self) -> Path | None:
         """Ends a step and begins the next; the trace of the window that this closes, if it does."""
         ended, self._step = self._step, self._step + 1
+        if self._begun_ns is not None and len(self.unrecorded_ns) < _KEPT:
+            self.unrecorded_ns.append(time.perf_counter_ns() - self._begun_ns)
         closed: Path | None = None
         try:
             if self._window is not None:
@@ -45,7 +54,11 @@ class Recording:
                 self._open_if_free()
         except Exception as fault:
             self._give_up(fault)
+        self._begin()
         return closed
+
+    def _begin(self) -> None:
+        self._begun_ns = time.perf_counter_ns() if self._window is None else None
 
     def finish(self, *, interrupted: bool) -> Path | None:
         """Ends the run; the trace of the window that was open, if one was.
@@ -82,7 +95,7 @@ class Recording:
         if window is None:
             return None
         try:
-            path = window.close(interrupted=interrupted)
+            path = window.close(interrupted=interrupted, unrecorded_ns=self.unrecorded_ns)
             self._kept += 1
             return path
         except BaseException:

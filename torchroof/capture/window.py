@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from torch import nn
@@ -59,6 +60,7 @@ class Window:
         self._optimizers = OptimizerSteps()
         self._limit = EventLimit(settings.max_events, self._stop)
         self._interrupted = False
+        self._unrecorded_ns: Sequence[int] = ()
         self._compilations = 0
         self._compiling: list[int] = []
         self.stopped = False
@@ -98,13 +100,14 @@ class Window:
                 self._compiling.append(self._step)
         self._limit.check()
 
-    def close(self, *, interrupted: bool) -> Path:
+    def close(self, *, interrupted: bool, unrecorded_ns: Sequence[int] = ()) -> Path:
         """Stops, writes the trace with all that the hooks learnt, and returns the file.
 
-        ``interrupted``: an exception left the block in the middle of the step. Raises RecordingLost.
+        ``interrupted``: an exception left the block in the middle of the step. ``unrecorded_ns``: lengths of the
+        run's steps without recording so far. Raises RecordingLost.
         """
         self._check()
-        self._interrupted = interrupted
+        self._interrupted, self._unrecorded_ns = interrupted, unrecorded_ns
         self._limit.end()
         self._end_mark()
         self._remove_hooks()
@@ -170,7 +173,7 @@ class Window:
             environment=environment(),
             ceilings=self._ceilings(),
             device_names={"0": cpu_description()} if settings.on_cpu else {},
-            overhead={"layer_calls": calls, "hook_ns_estimate": calls * HOOK_NS, "measured": False},
+            overhead={"layer_calls": calls, "hook_ns_estimate": calls * HOOK_NS, **unrecorded(self._unrecorded_ns)},
             notes=(*settings.notes, *private_api().missing, *notes, *self._scope_notes()),
         )
 
@@ -215,6 +218,14 @@ class Window:
         if unseen:
             notes.append(f"{unseen} layer calls ran on threads that the profiler does not record")
         return notes
+
+
+def unrecorded(steps_ns: Sequence[int]) -> dict[str, int | None]:
+    """Of the steps without recording: how many, and their median length."""
+    return {
+        "unrecorded_steps": len(steps_ns),
+        "unrecorded_step_ns": round(median(steps_ns)) if steps_ns else None,
+    }
 
 
 def _steps(numbers: list[int]) -> str:

@@ -19,6 +19,7 @@ from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_s
 from torchroof.join.layers import LayerName, Layers, find_layers
 from torchroof.join.lineage import PHASE_NAMES, Nest, Phase, trace_lineage
 from torchroof.join.parameters import works_on_parameters
+from torchroof.join.passes import count_backward, count_optimizer_steps
 from torchroof.join.steady import drop_unsettled
 from torchroof.join.steps import Steps, find_steps
 from torchroof.tensors import Role
@@ -80,6 +81,9 @@ class Attribution:
     layers: tuple[LayerName, ...]
     layer_calls: tuple[int, ...]
     """Calls of each layer in the counted steps."""
+    backward_passes: int
+    optimizer_steps: int
+    """In the counted steps."""
     kernels: Kernels
     layer: Int32
     phase: Int8
@@ -117,6 +121,8 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
         steps=steps,
         layers=layers.names,
         layer_calls=_calls(nest, layers, steps),
+        backward_passes=count_backward(table, nest, steps),
+        optimizer_steps=count_optimizer_steps(table, nest, steps),
         kernels=kernels,
         layer=layer,
         phase=owners.phases_at(kernels.anchor),

@@ -71,6 +71,9 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     """FLOPs of matrix products, convolutions and attention."""
     matrix_ns: int = 0
     """Kernel time of those."""
+    backward_passes: int = 0
+    optimizer_steps: int = 0
+    """In the counted steps; more passes than steps are micro-steps of gradient accumulation."""
     overhead: dict[str, Any] | None = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from statistics import median
+from typing import Any
 
 import msgspec
 
@@ -60,6 +61,15 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """The longest counted step over the shortest, where that is much; else None."""
     median_ns: float | None = None
     """Of the counted steps' intervals, where there are enough for it to say something."""
+    slowdown: float | None = None
+    """The median counted step over the median of the steps that were not recorded; None without any."""
+    slowdown_steps: int = 0
+    """How many were not recorded."""
+    scopes_ns: float | None = None
+    """An estimate of what the layer scopes cost a counted step, on the host."""
+    backward_passes: int = 0
+    optimizer_steps: int = 0
+    """In the counted steps together."""
     matrix_flops: float | None
     """Share of all FLOPs done by matmul, convolution and attention."""
     matrix_time: float | None
@@ -104,6 +114,9 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
         steps_ns=steps_ns,
         uneven=_uneven(steps_ns),
         median_ns=median(steps_ns) if len(steps_ns) >= _ENOUGH_STEPS else None,
+        **_overhead(data, steps_ns),
+        backward_passes=totals.backward_passes,
+        optimizer_steps=totals.optimizer_steps,
         matrix_flops=_fraction(totals.matrix_flops, totals.flops),
         matrix_time=_fraction(totals.matrix_ns, kernel_ns) if totals.flops is not None else None,
         ceilings=told(judging(data), time.time() if now is None else now),
@@ -112,6 +125,17 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
         worst_label=worst.label if worst else None,
         notes=tuple(n.text for n in data.notes),
     )
+
+
+def _overhead(data: ReportData, steps_ns: tuple[int, ...]) -> dict[str, Any]:
+    overhead = data.totals.overhead or {}
+    bare_ns, scopes_ns = overhead.get("unrecorded_step_ns"), overhead.get("hook_ns_estimate")
+    recorded = len(data.per_step)
+    return {
+        "slowdown": median(steps_ns) / bare_ns if bare_ns and steps_ns else None,
+        "slowdown_steps": overhead.get("unrecorded_steps") or 0,
+        "scopes_ns": scopes_ns / recorded if scopes_ns and recorded else None,
+    }
 
 
 def _uneven(steps_ns: tuple[int, ...]) -> float | None:

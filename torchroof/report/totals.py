@@ -57,6 +57,8 @@ def add_up(
         hfu=_share(executed_ns, ledger.step_ns),
         matrix_flops=matrix_flops,
         matrix_ns=matrix_ns,
+        backward_passes=attribution.backward_passes,
+        optimizer_steps=attribution.optimizer_steps,
         overhead=attribution.facts.overhead if attribution.facts else None,
     )
 

@@ -42,9 +42,11 @@ def draw(headline: Headline, has_roof: bool, width: int, ascii_only: bool, label
         grid.add_row("", _legend(headline.causes, width - FIELD, ascii_only))
     for name, parts in (
         ("steps", _uneven(headline)),
+        ("passes", _passes(headline)),
         ("efficiency", _efficiency(headline)),
         ("work", _work(headline)),
         ("known", _known(headline)),
+        ("recording", _recording(headline)),
         ("roof", headline.ceilings or (UNUSED_ROOF if has_roof else NO_ROOF,)),
     ):
         if told := " · ".join(parts):
@@ -74,6 +76,26 @@ def _uneven(headline: Headline) -> Iterable[str]:
             f"vary {units.digits(headline.uneven, 2)}-fold, {shortest} to {longest} on the host{middle}: "
             f"a busy machine, or steps of unlike work?"
         )
+
+
+def _passes(headline: Headline) -> Iterable[str]:
+    """Gradients that are accumulated: what one backward pass and one step of the optimizer take."""
+    passes, steps, total_ns = headline.backward_passes, headline.optimizer_steps, headline.step_ns * headline.steps
+    if passes > steps:
+        yield f"{passes} backward, {units.duration(total_ns / passes)} each"
+        yield f"{steps} of the optimizer, {units.duration(total_ns / steps)} each" if steps else "none of the optimizer"
+
+
+def _recording(headline: Headline) -> Iterable[str]:
+    """What recording cost, where it was measured, else an estimate of our own part."""
+    if headline.slowdown is not None:
+        steps = headline.slowdown_steps
+        yield (
+            f"a step took {units.digits(headline.slowdown, 3)} × as long as the "
+            f"{steps} step{'' if steps == 1 else 's'} not recorded"
+        )
+    elif headline.scopes_ns is not None:
+        yield f"layer scopes took about {units.duration(headline.scopes_ns)} of a step (an estimate)"
 
 
 def _efficiency(headline: Headline) -> Iterable[str]:
