@@ -45,6 +45,7 @@ def _check_rows(data: ReportData) -> None:
     assert len({(r.device, r.path, r.phase, r.op, r.precision, r.pipe) for r in data.rows}) == len(data.rows)
     for row in data.rows:
         assert 0 <= row.busy_ns <= row.kernel_ns
+        assert min(row.cast_ns, row.layout_ns) >= 0 and row.cast_ns + row.layout_ns <= row.kernel_ns
         assert sum(row.kernel_ns_per_step) == row.kernel_ns and len(row.kernel_ns_per_step) == data.steps
         assert (row.flops is None) == (row.flops_known_ns == 0) or row.kernel_ns == 0
         assert (row.floor_ns is None) == (row.headroom_ns is None)

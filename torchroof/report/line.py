@@ -31,6 +31,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     kernel_ns: int = 0
     busy_ns: int = 0
     host_ns: int = 0
+    cast_ns: int = 0
+    layout_ns: int = 0
+    """Parts of ``kernel_ns`` that cast to another type, and that copy into another order in memory."""
     phase_ns: dict[str, int] = {}
     """Kernel time by phase; phases without any are left out."""
     flops: int | None = None
@@ -111,6 +114,8 @@ def line_of(
         kernel_ns=sum(r.kernel_ns for r in rows),
         busy_ns=sum(r.busy_ns for r in rows),
         host_ns=sum(r.host_ns for r in rows),
+        cast_ns=sum(r.cast_ns for r in rows),
+        layout_ns=sum(r.layout_ns for r in rows),
         phase_ns=phases,
         flops=known_sum(r.flops for r in rows),
         flops_known_ns=sum(r.flops_known_ns for r in rows),
@@ -166,6 +171,8 @@ _ADDITIVE = (
     "kernel_ns",
     "busy_ns",
     "host_ns",
+    "cast_ns",
+    "layout_ns",
     "flops_known_ns",
     "bytes_known_ns",
     "floor_known_ns",

@@ -136,6 +136,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """``matrix`` or ``vector``: the units whose ceiling judges its arithmetic."""
     judged: str | None = None
     """Why this precision and pipe, for the calls that took most of the time; None where no FLOPs are judged."""
+    cast_ns: int = 0
+    """Part of ``kernel_ns`` that casts to another element type."""
+    layout_ns: int = 0
+    """Part of ``kernel_ns`` that copies into another order in memory."""
     shared: str | None = None
     kernel_ns_per_step: tuple[int, ...] = ()
 

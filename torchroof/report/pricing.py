@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchroof.device.roof import Roof
 from torchroof.join.attribute import Attribution
 from torchroof.report.judging import Flags, Judged, judge
 from torchroof.report.operands import Calls, by_call, surpassed
+from torchroof.report.tax import Tax, tax_of_call, tax_of_kernel
 from torchroof.roofline.place import Placement, place, traffic
 from torchroof.tensors import OpCall
 from torchroof.trace.dialects import KernelMath, kernel_math
@@ -42,6 +44,7 @@ class Price:
     reason: str | None
     flops_beside: int = 0
     """Those of ``flops`` that are no multiply-adds of an op that is a product of matrices."""
+    tax: Tax | None = None
 
     @property
     def matrix(self) -> bool:
@@ -62,6 +65,8 @@ class Prices:
 
     table: tuple[Price, ...]
     price: Int32
+    tax: NDArray[np.str_]
+    """Of each kernel: a Tax, or the empty text."""
 
 
 def price_calls(
@@ -85,7 +90,9 @@ def price_calls(
             allowed = None if seen else calls.tf32_flag(op, call)
             partial = Partial.CUT if op in cut_ops else Partial.SAMPLE if op in of_a_sample else Partial.NO
             price[k] = pricer.find(name, call, device, seen, allowed, partial)
-    return Prices(tuple(pricer.prices), price)
+    by_name = np.array([tax_of_kernel(n) or "" for n in trace.names], dtype=np.str_)
+    of_call = np.array([p.tax or "" for p in pricer.prices], dtype=np.str_)[price]
+    return Prices(tuple(pricer.prices), price, np.where(of_call != "", of_call, by_name[kernels.name]))
 
 
 class _Pricer:
@@ -147,4 +154,5 @@ def _price(op: str | None, call: OpCall, priced: Priced, judged: Judged, roof: R
         placement=placement,
         reason=reason or placement.reason,
         flops_beside=work.flops_beside,
+        tax=tax_of_call(call),
     )

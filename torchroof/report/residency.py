@@ -86,7 +86,7 @@ def serve(trace: TraceTable, attribution: Attribution, prices: Prices, roofs: Ma
         mine = np.flatnonzero((kernels.device == device) & (kernels.op != NONE) & (kernels.reason == Reason.NONE))
         mine = mine[served[kernels.op[mine]] != NONE]
         price[mine] = served[kernels.op[mine]]
-    return Prices(tuple(table), price)
+    return replace(prices, table=tuple(table), price=price)
 
 
 def _calls_of(trace: TraceTable, attribution: Attribution, prices: Prices, device: int) -> _Calls:

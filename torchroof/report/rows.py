@@ -18,6 +18,7 @@ from torchroof.report.parts import Parts, divide_kernels
 from torchroof.report.pricing import Price, Prices
 from torchroof.report.roofs import Chosen
 from torchroof.report.sharing import Shares, Weights, divide_whole
+from torchroof.report.tax import Tax
 from torchroof.roofline.place import attainable
 from torchroof.roofline.verdict import bound
 from torchroof.trace.table import NONE, Int64
@@ -127,6 +128,8 @@ class _Sums:
         self.kernel_ns = _total(row, parts.ns, size)
         self.busy_ns = _total(row, parts.busy_ns, size)
         self.host_ns = _total(row, parts.host_ns, size)
+        tax = prices.tax[parts.kernel]
+        self.tax_ns = {kind: _total(row, parts.ns * (tax == kind), size) for kind in Tax}
         self.known_ns = {
             name: _total(row, parts.ns * np.array(known, dtype=bool)[price], size)
             for name, known in (
@@ -172,6 +175,8 @@ class _Sums:
             kernel_ns=kernel_ns,
             busy_ns=busy_ns,
             host_ns=host_ns,
+            cast_ns=int(self.tax_ns[Tax.CAST][r]),
+            layout_ns=int(self.tax_ns[Tax.LAYOUT][r]),
             flops=work.flops,
             flops_full=work.flops_full,
             flops_known_ns=known["flops"],

@@ -67,6 +67,9 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """How many were not recorded."""
     scopes_ns: float | None = None
     """An estimate of what the layer scopes cost a counted step, on the host."""
+    cast: float = 0.0
+    layout: float = 0.0
+    """Fractions of the counted kernel time that casts, and that copies into another order in memory."""
     backward_passes: int = 0
     optimizer_steps: int = 0
     """In the counted steps together."""
@@ -115,6 +118,8 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
         uneven=_uneven(steps_ns),
         median_ns=median(steps_ns) if len(steps_ns) >= _ENOUGH_STEPS else None,
         **_overhead(data, steps_ns),
+        cast=_fraction(sum(r.cast_ns for r in data.rows), kernel_ns) or 0.0,
+        layout=_fraction(sum(r.layout_ns for r in data.rows), kernel_ns) or 0.0,
         backward_passes=totals.backward_passes,
         optimizer_steps=totals.optimizer_steps,
         matrix_flops=_fraction(totals.matrix_flops, totals.flops),

@@ -19,6 +19,7 @@ from torchroof.views import palette, table
 from torchroof.views.text import clean
 
 _FIELD = 12
+_TAXES = {"casts": "to another element type", "layout": "into another order in memory"}
 """Cells of the names at the left."""
 _MOST_KERNELS = 4
 """Kernels named for one op; the rest are counted."""
@@ -112,6 +113,9 @@ def _facts(account: Account) -> Iterator[tuple[str, str, str]]:
     yield "time", _time(account.total, account), ""
     if account.children is not None and account.members:
         yield "its own ops", _time(account.own, account), ""
+    for name, ns in (("casts", account.total.cast_ns), ("layout", account.total.layout_ns)):
+        if ns:
+            yield name, f"{_per_step(ns, account.steps)} per step", _TAXES[name]
     if account.total.headroom_ns is not None:
         least = "at least " if account.total.headroom_is_least else ""
         won = f"{least}{_per_step(account.total.headroom_least_ns, account.steps)} per step"

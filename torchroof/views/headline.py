@@ -15,6 +15,7 @@ from torchroof.views.columns import AT_LEAST
 from torchroof.views.text import clean, shorten
 
 FIELD = 11
+_TAX = 0.01
 """Cells of the names at the left."""
 _NAME = 64
 """Cells that the worst line's name may take where the table's labels are shorter."""
@@ -45,6 +46,7 @@ def draw(headline: Headline, has_roof: bool, width: int, ascii_only: bool, label
         ("passes", _passes(headline)),
         ("efficiency", _efficiency(headline)),
         ("work", _work(headline)),
+        ("taxes", _taxes(headline)),
         ("known", _known(headline)),
         ("recording", _recording(headline)),
         ("roof", headline.ceilings or (UNUSED_ROOF if has_roof else NO_ROOF,)),
@@ -76,6 +78,13 @@ def _uneven(headline: Headline) -> Iterable[str]:
             f"vary {units.digits(headline.uneven, 2)}-fold, {shortest} to {longest} on the host{middle}: "
             f"a busy machine, or steps of unlike work?"
         )
+
+
+def _taxes(headline: Headline) -> Iterable[str]:
+    """Time that only changes how numbers are stored, where there is enough of it to matter."""
+    for words, fraction in (("casts to other types", headline.cast), ("copies into other layouts", headline.layout)):
+        if fraction >= _TAX:
+            yield f"{words} take {units.percent(fraction)} of kernel time"
 
 
 def _passes(headline: Headline) -> Iterable[str]:
