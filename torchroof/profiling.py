@@ -14,8 +14,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from torchroof.capture.schedule import Schedule, schedule
 from torchroof.device.roof import Ceiling
 from torchroof.errors import CaptureError, OptionError, OutputError, ProfilerRunning, TorchMissing
@@ -296,10 +294,9 @@ class profile:
         if overhead is None or not self._unrecorded_ns:
             return report
         from torchroof.capture.window import unrecorded
+        from torchroof.report.totals import with_overhead
 
-        replace = msgspec.structs.replace
-        totals = replace(report.data.totals, overhead=overhead | unrecorded(self._unrecorded_ns))
-        return type(report)(replace(report.data, totals=totals))
+        return type(report)(with_overhead(report.data, overhead | unrecorded(self._unrecorded_ns)))
 
     def _analyze(self, trace: Path) -> Report:
         from torchroof.reports import analyze

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from torchroof.device.roof import Ceiling, Roof
 from torchroof.join.attribute import Attribution, Phase
 from torchroof.join.columns import group, pick
 from torchroof.report.ledger import Ledger
-from torchroof.report.model import CAUSES, Row, Totals, Unattributed
+from torchroof.report.model import CAUSES, ReportData, Row, Totals, Unattributed
 from torchroof.report.pricing import Prices
 from torchroof.report.roofs import Chosen
 from torchroof.report.rows import Rows
@@ -61,6 +63,11 @@ def add_up(
         optimizer_steps=attribution.optimizer_steps,
         overhead=attribution.facts.overhead if attribution.facts else None,
     )
+
+
+def with_overhead(data: ReportData, overhead: dict[str, Any]) -> ReportData:
+    """The report with what recording cost, where more of that is known than its trace tells."""
+    return replace(data, totals=replace(data.totals, overhead=overhead))
 
 
 def _nothing(attribution: Attribution) -> Totals:
