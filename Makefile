@@ -12,7 +12,7 @@ INSTALL := $(PIP) install -qq -c constraints.txt $(PIP_ARGS)
 WANTED  := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint size clean
+.PHONY: help demo test lint fuzz size clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' Makefile
@@ -27,6 +27,10 @@ test: lint  ## set up .venv, then ruff, mypy and pytest
 lint: $(VENV)/.with-tests  ## ruff and mypy
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+
+fuzz: $(VENV)/.with-tests  ## ten thousand mutated traces; writes benchmarks/analysis/fuzz.txt
+	PYTHONPATH=.:tests:tests/fuzz $(BIN)/python tests/fuzz/running.py 10000 1 > benchmarks/analysis/fuzz.txt
+	@head -n 2 benchmarks/analysis/fuzz.txt
 
 size:  ## lines per room, and the functions and files that are too long
 	@python=$$($(FIND_PYTHON)) && "$$python" scripts/size.py

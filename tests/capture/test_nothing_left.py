@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -181,3 +183,13 @@ def test_a_forked_worker_leaves_the_scratch_folder_alone(tmp_path: Path) -> None
     assert tmp_path.is_dir()
     _remove_folder(tmp_path, os.getpid())
     assert not tmp_path.exists()
+
+
+def test_the_trace_tells_no_path_of_this_machine(tmp_path: Path) -> None:
+    model = torch.nn.Linear(4, 2)
+    with torchroof.profile(model, measure=False) as prof:
+        model(torch.ones(1, 4))
+    prof.export_trace(tmp_path / "trace.json")
+    text = (tmp_path / "trace.json").read_text()
+    assert tempfile.gettempdir() not in text
+    assert json.loads(text)["traceName"] == "window-0.json"

@@ -11,12 +11,14 @@ from pathlib import Path
 import laws
 import numpy as np
 import pytest
+import shares
 
 from torchroof.join.attribute import attribute
 from torchroof.join.columns import pick
+from torchroof.join.timeline import Coverage
 from torchroof.report.build import analyse
 from torchroof.trace.reader import read
-from torchroof.trace.table import NONE
+from torchroof.trace.table import NONE, DeviceKind
 from torchroof.work.standard import STANDARD
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
@@ -82,6 +84,49 @@ def test_launches_and_ops_agree_with_the_witness(name):
     for text, kernels_of_op, microseconds in witness["top_ops_by_kernel_us"]:
         assert count[text] == kernels_of_op
         assert by_op[text] == pytest.approx(microseconds * 1000, abs=2)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_unions_and_graph_launches_agree_with_the_witness(name):
+    """Per stream and per device, with the interval arithmetic that divides a step."""
+    witness, device = expected()[name], table_of(name).device
+    if not witness["kernels"]:
+        return
+
+    def union(chosen, keys):
+        keys = np.stack(keys)[:, chosen]
+        groups = {tuple(column) for column in keys.T.tolist()}
+        here = [chosen & (np.stack(all_keys) == np.array(group)[:, None]).all(axis=0) for group in groups]
+        covers = [Coverage.of(device.start_ns[h], device.end_ns[h]) for h in here]
+        return sum(int((c.end_ns - c.start_ns).sum()) for c in covers)
+
+    # The witness reckons in microseconds as floats, which round each start and each end.
+    rounding = 2 + len(device) * 2000 * float(np.spacing(device.end_ns.max() / 1000))
+    kernels, everything = device.kind == DeviceKind.KERNEL, np.ones(len(device), dtype=bool)
+    all_keys = (device.device, device.stream)
+    assert union(kernels, all_keys) == pytest.approx(witness["kernel_us_union_per_stream"] * 1000, abs=rounding)
+    all_keys = (device.device,)
+    assert union(everything, all_keys) == pytest.approx(witness["gpu_busy_us_union_per_device"] * 1000, abs=rounding)
+    replayed = {u.reason: u.kernels for u in report_of(name).unattributed}.get("graph replay", 0)
+    assert replayed == witness["kernels_from_graph_launch"]
+
+
+def test_the_share_with_an_op_and_with_a_layer_is_what_it_was():
+    """Every file, the malformed ones too. A changed figure needs its reason: see shares.py for how to write it."""
+    golden = Path(__file__).with_name("golden_shares.txt").read_text(encoding="utf-8").splitlines()
+    assert list(shares.table(TRACES)) == golden
+
+
+@pytest.mark.parametrize(
+    "defect", ["d01-truncated-mid-event", "d05-bare-nan", "d07-unescaped-quote-newline", "d09-trailing-comma",
+               "d11-kernel-correlation-zero", "d15-utf8-bom"]
+)  # fmt: skip
+def test_a_defect_that_leaves_the_kernels_whole_costs_no_nanosecond(defect):
+    data = analyse(read(TRACES / "malformed" / f"{defect}.json.gz", partial=True))
+    laws.check(data)
+    witness = expected()["hta-event-sync-multistream-202404"]
+    assert (data.totals.kernels, data.totals.kernel_ns) == (witness["kernels"], witness["kernel_us_sum"] * 1000)
+    assert data.notes[0].kind in {"truncated", "mended", "zero_correlation", "byte_order_mark"}
 
 
 def test_the_same_model_has_the_same_work_on_two_vendors():

@@ -157,6 +157,16 @@ def test_arrows_from_forward_to_backward(read_events: Any) -> None:
     assert notes(table) == {"unmatched_flows": 2}
 
 
+def test_odd_threads_and_huge_whole_numbers_cost_only_themselves(read_events: Any) -> None:
+    table = read_events(
+        made("cpu_op", "a", ts=1, tid={"a": 1}), made("cpu_op", "b", ts=2, tid=[1]), made("cpu_op", "c", ts=3),
+        made("cpu_op", "d", ts=10**30), made("cpu_op", "e", ts=5, dur=2**63), made("kernel", "k", ts=2**62),
+    )  # fmt: skip
+    assert [table.names[i] for i in table.host.name] == ["a", "b", "c", "e"]
+    assert table.host.start_ns.tolist() == [1000, 2000, 3000, 5000]
+    assert notes(table) == {"missing_start": 2, "missing_duration": 1}
+
+
 def test_an_odd_event_costs_only_itself(read_events: Any) -> None:
     good = made("kernel", "k", ts=1.5, dur=2.25, device=0, correlation=3)
     table = read_events(

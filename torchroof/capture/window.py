@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -119,6 +121,7 @@ class Window:
             profiler.stop()
         path = self._settings.folder / f"window-{self._step}.json"
         profiler.export_chrome_trace(str(path))
+        _forget_folder(path)
         return path
 
     def abandon(self) -> None:
@@ -231,3 +234,20 @@ def unrecorded(steps_ns: Sequence[int]) -> dict[str, int | None]:
 def _steps(numbers: list[int]) -> str:
     """``step 3``, ``steps 3, 4``."""
     return f"step{'s' if len(numbers) > 1 else ''} " + ", ".join(map(str, numbers))
+
+
+_TRACE_NAME = re.compile(rb'("traceName"\s*:\s*)"(?:[^"\\]|\\.)*"')
+_TAIL = 1 << 16
+
+
+def _forget_folder(trace: Path) -> None:
+    """The trace names itself by its whole path, and that of a temporary folder is nobody's business."""
+    with trace.open("r+b") as file:
+        start = max(0, file.seek(0, os.SEEK_END) - _TAIL)
+        file.seek(start)
+        tail = file.read()
+        named = _TRACE_NAME.sub(lambda m: m[1] + b'"%b"' % trace.name.encode(), tail)
+        if named != tail:
+            file.seek(start)
+            file.write(named)
+            file.truncate()

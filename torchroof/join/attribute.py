@@ -17,7 +17,7 @@ from torchroof.join.cut import find_cut_ops
 from torchroof.join.kernels import REASON_TEXTS, Kernels, Reason
 from torchroof.join.launches import anchors_of, join_kernels, launch_of_device_spans
 from torchroof.join.layers import LayerName, Layers, find_layers
-from torchroof.join.lineage import PHASE_NAMES, Nest, Phase, trace_lineage
+from torchroof.join.lineage import PHASE_NAMES, NameKind, Nest, Phase, trace_lineage
 from torchroof.join.parameters import works_on_parameters
 from torchroof.join.passes import count_backward, count_optimizer_steps
 from torchroof.join.steady import drop_unsettled
@@ -113,7 +113,10 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
     else:
         kernels = join_kernels(table, nest, steps, launch, anchor)
     owners = _Owners(nest, layers, links, works_on_parameters(table, nest, facts))
-    layer, source = owners.layers_at(kernels.anchor)
+    # Work is charged where its op is, so the op's kernels are there, too: they never part.
+    known = np.isin(pick(nest.name_kind, kernels.op, NameKind.OTHER), (NameKind.MODELLED, NameKind.FALLS_THROUGH))
+    place = np.where(known, kernels.op, kernels.anchor)
+    layer, source = owners.layers_at(place)
     return Attribution(
         run=run,
         nest=nest,
@@ -125,7 +128,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
         optimizer_steps=count_optimizer_steps(table, nest, steps),
         kernels=kernels,
         layer=layer,
-        phase=owners.phases_at(kernels.anchor),
+        phase=owners.phases_at(place),
         source=source,
         copies=_copies(table, steps, launch, anchor, owners),
         # On a device an op that was cut launched nothing, and so has no kernel.

@@ -189,9 +189,14 @@ def _carried(facts: CaptureFacts | None, index: int) -> tuple[Ceiling, ...]:
         return ()
 
 
+_FIGURES = ("totalGlobalMem", "numSms", "computeMajor", "computeMinor", "warpSize")
+
+
 def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What the file lists of its devices; a figure that is no number counts as not listed."""
     listed = metadata.get("deviceProperties")
-    return [p for p in listed if isinstance(p, dict)] if isinstance(listed, list) else []
+    found = [p for p in listed if isinstance(p, Mapping)] if isinstance(listed, list) else []
+    return [{k: v for k, v in p.items() if k not in _FIGURES or type(v) in (int, float)} for p in found]
 
 
 def _own_properties(properties: list[Mapping[str, Any]], index: int) -> Mapping[str, Any]:

@@ -168,7 +168,7 @@ class Columns:
         self._append_device(*device_times)
         for i, event in enumerate(flows):
             if flow_read is None or flow_read[i]:
-                thread = self.threads[event.pid, event.tid]
+                (thread,) = self._threads_of([event])
                 self.flow_ends[event.ph].append((event.id, thread, int(flow_ns[i])))
 
     def _sorted_out(self, events: list[Event]) -> tuple[list[Event], list[int], list[Event], list[int], list[Event]]:
@@ -197,25 +197,37 @@ class Columns:
         return host, host_codes, device, device_codes, flows
 
     def _append_host(self, events: list[Event], code: NDArray[Any], start: Int64, end: Int64) -> None:
-        threads, column = self.threads, self.host
+        column = self.host
         args = [e.args or NO_ARGS for e in events]
         kind = code % KINDS
         column["start_ns"].add(start)
         column["end_ns"].add(end)
         column["kind"].add(kind)
         column["name"].add(code // KINDS)
-        column["thread"].add([threads[e.pid, e.tid] for e in events])
-        column["sequence"].add(integers([a.sequence for a in args]))
-        column["forward_thread"].add(integers([a.forward_thread for a in args]))
-        column["module_id"].add(integers([a.module_id for a in args]))
-        column["signature"].add(
-            [
-                NONE if a.types is ABSENT and a.dims is ABSENT and a.old_dims is ABSENT else self._signature(c, e, a)
-                for c, e, a in zip(code.tolist(), events, args, strict=True)
-            ]
-        )
+        column["thread"].add(self._threads_of(events))
+        count = len(events)
+        others = np.flatnonzero(kind != HostKind.LAUNCH)  # calls of the runtime have none of what follows
+        mine = [args[i] for i in others.tolist()]
+        column["sequence"].add(_spread(others, integers([a.sequence for a in mine]), count))
+        column["forward_thread"].add(_spread(others, integers([a.forward_thread for a in mine]), count))
+        modules = np.flatnonzero(kind == HostKind.MODULE)
+        column["module_id"].add(_spread(modules, integers([args[i].module_id for i in modules.tolist()]), count))
+        signatures = [
+            NONE
+            if a.types is ABSENT and a.dims is ABSENT and a.old_dims is ABSENT
+            else self._signature(int(code[i]), events[i], a)
+            for i, a in zip(others.tolist(), mine, strict=True)
+        ]
+        column["signature"].add(_spread(others, integers(signatures), count))
         launches = np.flatnonzero(kind == HostKind.LAUNCH)
-        self._add_keys(column, [args[i] for i in launches], launches, len(events))
+        self._add_keys(column, [args[i] for i in launches.tolist()], launches, count)
+
+    def _threads_of(self, events: list[Event]) -> list[int]:
+        threads = self.threads
+        try:
+            return [threads[e.pid, e.tid] for e in events]
+        except TypeError:  # a list or an object for a number: told apart by how it is written
+            return [threads[str(e.pid), str(e.tid)] for e in events]
 
     def _append_device(self, events: list[Event], code: NDArray[Any], start: Int64, end: Int64) -> None:
         column = self.device
@@ -261,6 +273,13 @@ class Columns:
             self.signatures.append(op_call(event.name, lists))
             self._signature_bytes += _SIGNATURE_BYTES + 10 * sum(map(len, lists))
         return known
+
+
+def _spread(at: NDArray[np.intp], values: Int64, count: int) -> Int64:
+    """A column with values at some places and NONE at the others."""
+    column = np.full(count, NONE, dtype=np.int64)
+    column[at] = values
+    return column
 
 
 def _blocks(grid: Any) -> int:

@@ -33,7 +33,10 @@ def op_call(name: str, lists: Lists) -> OpCall:
 def _entries(text: bytes) -> list[Any]:
     if not text:
         return []
-    value = msgspec.json.decode(text)
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):  # text that was passed over: what it says is not known
+        return []
     return value if isinstance(value, list) else []
 
 

@@ -55,7 +55,7 @@ def nanoseconds(values: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.bo
         column = _array(values)
         if column.dtype.kind == "i" and (not len(column) or np.abs(column).max() < 2**53):
             return column.astype(np.int64) * 1000, None
-        if column.dtype.kind == "f":
+        if column.dtype.kind == "f" and any(isinstance(value, float) for value in values):
             return _from_floats(column), None
     exact = [exact_ns(value) for value in values]
     read = np.array([ns is not None for ns in exact], dtype=np.bool_)
