@@ -172,6 +172,39 @@ def test_the_logdir_has_trace_report_and_scalars(tmp_path: Path) -> None:
     assert list((tmp_path / "exp1" / "torchroof").glob("events.out.tfevents.*"))
 
 
+def test_a_writer_of_the_users_receives_what_tensorboard_shows(tmp_path: Path) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    model, writer = nn.Linear(4, 4), SummaryWriter(str(tmp_path / "mine"))
+    plan = torchroof.schedule(warmup=1, active=1, repeat=2)
+    with torchroof.profile(model, writer=writer, logdir=tmp_path / "ours", schedule=plan, measure=False) as prof:
+        for _ in range(4):
+            model(torch.ones(2, 4)).sum().backward()
+            prof.step()
+    writer.close()
+    assert prof.notes == ()
+    (file,) = (tmp_path / "mine").iterdir()  # one file: the user's own
+    content = file.read_bytes()
+    assert content.count(b"torchroof/report") == 2
+    names = {path.name for path in (tmp_path / "ours").iterdir()}
+    assert {"torchroof.1.report.json", "torchroof.3.report.json"} <= names and "torchroof" not in names
+    with pytest.raises(OptionError, match="open"):
+        torchroof.profile(model, writer=writer, measure=False).__enter__()
+
+
+def test_windows_of_one_profile_are_one_run_and_those_of_the_next_another(tmp_path: Path) -> None:
+    model = nn.Linear(4, 4)
+    for _ in range(2):
+        plan = torchroof.schedule(warmup=0, active=1, repeat=3)
+        with torchroof.profile(model, logdir=tmp_path, schedule=plan, measure=False) as prof:
+            for _ in range(3):
+                model(torch.ones(2, 4)).sum()
+                prof.step()
+        assert prof.notes == ()
+    runs = {path.name: len(list(path.iterdir())) for path in tmp_path.iterdir() if path.is_dir()}
+    assert runs == {"torchroof": 3, "torchroof-2": 3}
+
+
 def test_without_torch_one_line_says_how_to_get_it() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,84 @@ def test_every_row_of_the_text_has_as_many_cells_as_its_heading() -> None:
     assert len({row.count("|") for row in rows}) == 1
     assert "<img" not in text
     assert "`a¦b'c?‹img src=x›`" in text and "`![x](y)`" in text
+
+
+def test_the_report_is_a_blob_for_the_tab(tmp_path: Path) -> None:
+    write(sample.data(), sample.headline(), sample.grouped(), tmp_path)
+    step, value = values(tmp_path)["torchroof/report"]
+    assert step == 2
+    assert value.metadata.plugin_data.plugin_name == "torchroof"
+    assert value.metadata.plugin_data.content == b"torchroof.report/1"
+    assert value.metadata.data_class == DATA_CLASS_BLOB_SEQUENCE
+    (blob,) = value.tensor.string_val
+    assert gzip.decompress(blob) == codec.encode(sample.data())
+
+
+def written(folder: Path) -> dict[str, list[int]]:
+    """The steps of each run, as TensorBoard's reader finds them in the order of its files."""
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+    found: dict[str, list[int]] = {}
+    for file in sorted(folder.glob("*/events.out.tfevents.*")):
+        events = [event for event in EventFileLoader(str(file)).Load() if event.summary.value]
+        found.setdefault(file.parent.name, []).extend(event.step for event in events if event.summary.value)
+    return {run: sorted(set(steps), key=steps.index) for run, steps in found.items()}
+
+
+def test_steps_of_a_run_rise_and_a_repeated_write_is_a_new_run(tmp_path: Path) -> None:
+    def put(**more: Any) -> str:
+        return write(sample.data(), sample.headline(), sample.grouped(), tmp_path, **more)
+
+    assert put() == "torchroof"
+    assert put() == "torchroof-2"
+    assert put(step=5) == "torchroof"  # it had step 2
+    assert put(step=5) == "torchroof-2"  # a step that is there already is none that rises
+    assert put(step=5) == "torchroof-3"
+    assert put(step=6) == "torchroof"
+    assert put(step=7, fresh=True) == "torchroof-4"
+    assert put(step=8, name="torchroof-4") == "torchroof-4"
+    assert put(name="mine") == "mine"
+    assert written(tmp_path) == {
+        "torchroof": [2, 5, 6], "torchroof-2": [2, 5], "torchroof-3": [5], "torchroof-4": [7, 8], "mine": [2],
+    }  # fmt: skip
+    assert {p.name for p in tmp_path.glob("*.report.json")} >= {"torchroof.report.json", "torchroof-2.report.json"}
+
+
+def test_a_foreign_run_is_never_written_into(tmp_path: Path) -> None:
+    foreign = tmp_path / "torchroof" / "events.out.tfevents.1.host.1.0"
+    foreign.parent.mkdir()
+    foreign.write_bytes(b"someone's")
+    assert write(sample.data(), sample.headline(), sample.grouped(), tmp_path, step=9) == "torchroof-2"
+    assert foreign.read_bytes() == b"someone's" and len(list(foreign.parent.iterdir())) == 1
+
+
+def test_many_windows_within_a_second_are_read_in_their_order(tmp_path: Path) -> None:
+    for step in range(12):
+        write(sample.data(), sample.headline(), sample.grouped(), tmp_path, step=step)
+    assert written(tmp_path) == {"torchroof": list(range(12))}
+
+
+def test_through_a_summary_writer_of_the_users(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+    from torch.utils.tensorboard import SummaryWriter
+
+    from torchroof.reports import Report
+
+    writer = SummaryWriter(str(tmp_path))
+    writer.add_scalar("loss", 0.5, 1)
+    report = Report(sample.data())
+    report.write_summaries(writer)
+    report.write_summaries(writer)  # the same step again: the next one
+    report.write_summaries(writer, step=40)
+    writer.add_scalar("loss", 0.25, 2)
+    writer.close()
+    with pytest.raises(OutputError, match="closed"):
+        report.write_summaries(writer)
+    (file,) = tmp_path.iterdir()
+    events = [event for event in EventFileLoader(str(file)).Load() if event.summary.value]
+    steps = [event.step for event in events for value in event.summary.value if value.tag == "torchroof/report"]
+    assert steps == [2, 3, 40]
+    assert [event.step for event in events for value in event.summary.value if value.tag == "loss"] == [1, 2]
 
 
 def test_neither_torch_nor_tensorflow_is_imported() -> None:

@@ -1,0 +1,108 @@
+"""Measures the page on a made-up report of 1,000 layers and 20,000 kernels, in headless Chromium.
+
+In TensorBoard (from the request to what is on the screen) and as a file from disk: first paint, then sorting and
+filtering the layers and the kernels, each until the frame after it. Prints the median and the range of ``--times``.
+Needs playwright and Debian's chromium; a busy machine measures itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from big_report import big_report
+from playwright.sync_api import Page, sync_playwright
+
+from torchroof.reports import Report
+
+FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+ACT = """async ([selector, text]) => {
+    const element = document.querySelector(selector);
+    const start = performance.now();
+    if (text === null) element.click();
+    else { element.value = text; element.dispatchEvent(new Event("input")); }
+    if (text !== null) await new Promise((done) => setTimeout(done, 41));   // the field waits 40 ms for the next key
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    return performance.now() - start - (text === null ? 0 : 40);
+}"""
+ACTIONS = (
+    ("sort layers by time", "[data-sort=time]", None),
+    ("filter layers", ".search", "blocks.7"),
+    ("kernels: sort by name", "[data-sort=label]", None),
+    ("kernels: filter", ".search", "gelu"),
+)
+
+
+def first_paint(page: Page, url: str) -> float:
+    """Milliseconds from the navigation of the page's own document to rows and points on the screen."""
+    page.goto("about:blank")
+    start = time.perf_counter()
+    page.goto(url, wait_until="commit")
+    page.locator(".t-row").first.wait_for()
+    page.locator(".chart path.point").first.wait_for()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")
+    return 1000 * (time.perf_counter() - start)
+
+
+def acted(page: Page, times: int) -> dict[str, list[float]]:
+    page.locator("#torchroof[data-details=ready]").wait_for()
+    page.locator("[data-control=shape] [data-value=flat]").click()
+    found: dict[str, list[float]] = {}
+    for name, selector, text in ACTIONS:
+        if name.startswith("kernels: sort"):
+            page.locator("[data-control=by] [data-value=kernel]").click()
+        for turn in range(times):
+            found.setdefault(name, []).append(page.evaluate(ACT, [selector, text if turn % 2 == 0 else text and ""]))
+        if text is not None:
+            page.locator("[data-control=clear]").click() if page.locator("[data-control=clear]").is_visible() else None
+    return found
+
+
+def told(name: str, values: list[float]) -> None:
+    print(f"{name:40} {statistics.median(values):7.0f} ms   ({min(values):.0f} to {max(values):.0f})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=7)
+    parser.add_argument("--layers", type=int, default=1000)
+    parser.add_argument("--kernels", type=int, default=20_000)
+    options = parser.parse_args()
+    report = Report(big_report(options.layers, options.kernels))
+    print(f"{len(report.data.layers)} layers, {len(report.data.rows)} rows, {len(report.data.kernels)} kernels")
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        folder = Path(scratch)
+        (folder / "report.html").write_bytes(report.to_html().encode())
+        report.write_logdir(folder / "runs")
+        command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder / "runs"), "--port", "0"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        url = next(found[1] for line in process.stderr if (found := re.search(r"at (http://\S+/) \(Press", line)))
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        try:
+            frame = f"{url}data/plugin_entry.html?name=torchroof"
+            cold = first_paint(page, frame)
+            warm = [first_paint(page, frame) for _ in range(options.times)]
+            told("first paint in TensorBoard, cold", [cold])
+            told("first paint in TensorBoard", warm)
+            told("first paint of the file", [
+                first_paint(page, (folder / "report.html").as_uri()) for _ in range(options.times)
+            ])  # fmt: skip
+            for name, values in acted(page, options.times).items():
+                told(name, values)
+        finally:
+            browser.close()
+            process.terminate()
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()
