@@ -290,6 +290,10 @@ export class App {
     }
     if ("fold" in patch || "phase" in patch || "apart" in patch) this.box = null;
     this.#saveView();
+    if (Object.keys(patch).every((key) => key === "sort" || key === "up")) {
+      this.#drawTable();
+      return;
+    }
     this.controls.restate();
     this.#revealSelected();
     this.#drawTable();
@@ -299,7 +303,15 @@ export class App {
   }
 
   #columns() {
-    return columnsOf(this.report, this.view).filter((column) => column.name || ["time", "headroom", "bound"].includes(column.id) || this.#tells(column));
+    const { by, fold, shape, phase } = this.view;
+    const asked = [by, fold, shape, phase, this.report.kernels ? 1 : 0].join(" ");
+    const kept = this.columns;
+    if (kept?.asked !== asked || kept.report !== this.report || kept.comparison !== this.report.comparison) {
+      const all = columnsOf(this.report, this.view);
+      const found = all.filter((column) => column.name || ["time", "headroom", "bound"].includes(column.id) || this.#tells(column));
+      this.columns = { asked, report: this.report, comparison: this.report.comparison, found };
+    }
+    return this.columns.found;
   }
 
   /** A column of nothing but unknown and zero is not worth its place. */

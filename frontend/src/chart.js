@@ -310,6 +310,9 @@ export class Chart {
       const { point } = this.marks[at];
       const isChosen = any && chosen.has(point.item.key);
       const faint = !this.#isShown(point) || (any && !isChosen);
+      const state = `${isChosen} ${faint} ${theme.dark}`;
+      if (node.state === state) return;
+      node.state = state;
       node.setAttribute("opacity", faint ? 0.16 : 1);
       node.setAttribute("stroke", isChosen ? theme.colours.ink : point.flagged ? theme.colours.flag : theme.colours.ground);
       node.setAttribute("stroke-width", isChosen ? 2 : point.flagged ? 1.8 : 1);

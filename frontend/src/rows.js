@@ -85,22 +85,30 @@ function treeRows(report, view, column, open, list, matching, removed) {
   return { rows: rows.slice(0, ROW_LIMIT), hidden: 0, matching };
 }
 
-/** Largest first, or smallest first where ``up``; unknown always last. */
+/** Largest first, or smallest first where ``up``; unknown always last. Text goes from A to Z first. */
 function sorted(rows, column, up) {
-  const keyed = rows.map((row) => ({ row, value: column.value(row) }));
+  const values = rows.map((row) => column.value(row));
+  const isText = values.some((value) => typeof value === "string");
+  const numbers = isText ? ranked(values) : values;
   const sign = up ? 1 : -1;
-  keyed.sort((a, b) => {
-    const aNull = a.value === null || a.value === undefined, bNull = b.value === null || b.value === undefined;
-    if (aNull || bNull) return Number(aNull) - Number(bNull);
-    if (typeof a.value === "string") return -sign * compareText(a.value, String(b.value));
-    return sign * (a.value - b.value);
+  const order = Array.from(rows.keys());
+  const known = (value) => value !== null && value !== undefined;
+  order.sort((a, b) => {
+    const x = numbers[a], y = numbers[b];
+    if (known(x) && known(y)) return sign * (x - y) || a - b;
+    return Number(!known(x)) - Number(!known(y)) || a - b;
   });
-  return keyed.map(({ row }) => row);
+  return order.map((at) => rows[at]);
 }
 
-// Text sorts from A to Z where numbers sort from the largest: that is what a first click means.
 const collator = new Intl.Collator("en", { numeric: true });
-const compareText = (a, b) => collator.compare(a, b);
+
+/** Texts as numbers, the first in the alphabet the largest: each different text is compared only a few times. */
+function ranked(values) {
+  const texts = [...new Set(values.filter((value) => value !== null && value !== undefined))].sort(collator.compare);
+  const rank = new Map(texts.map((text, at) => [text, -at]));
+  return values.map((value) => (rank.has(value) ? rank.get(value) : null));
+}
 
 function limited(rows, view, matching) {
   if (!view.top || rows.length <= view.top) return { rows, hidden: 0, matching };

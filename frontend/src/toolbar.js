@@ -29,7 +29,9 @@ function menu(label, title, entries) {
 function chooser(name, chosen) {
   const element = h("select", { "aria-label": name, "data-control": name, on: { change: () => chosen(element.value) } });
   element.fill = (options, current) => {
-    replace(element, options.map(([value, label]) => h("option", { value, selected: String(value) === String(current) }, label)));
+    const told = options.map(([value, label]) => `${value} ${label}`).join("\n");
+    if (element.told !== told) replace(element, options.map(([value, label]) => h("option", { value, selected: String(value) === String(current) }, label)));
+    element.told = told;
     element.value = String(current);
     element.classList.toggle("set", String(current) !== String(options[0][0]));
   };

@@ -58,8 +58,8 @@ class TorchroofPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
             "/static/*": self._static,
             "/windows": self._list,
             "/report": self._report,
-            "/page": lambda request: self._shown(request, board.board),
-            "/details": lambda request: self._shown(request, board.details),
+            "/page": lambda request: self._shown(request, "page", board.board),
+            "/details": lambda request: self._shown(request, "details", board.details),
             "/comparison": self._comparison,
         }
         return {route: _served(answer) for route, answer in answers.items()}
@@ -80,9 +80,13 @@ class TorchroofPlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         """The report as it was written."""
         return _json(request, self._data(request, ""))
 
-    def _shown(self, request: wrappers.Request, show: Callable[[ReportData], msgspec.Struct]) -> wrappers.Response:
+    def _shown(
+        self, request: wrappers.Request, kind: str, show: Callable[[ReportData], msgspec.Struct]
+    ) -> wrappers.Response:
         data = self._data(request, "")
-        return _json(request, data if isinstance(data, Unreadable) else show(data))
+        if isinstance(data, Unreadable):
+            return _json(request, data)
+        return http_util.Respond(request, self._windows.answer(kind, data, show), _JSON)
 
     def _comparison(self, request: wrappers.Request) -> wrappers.Response:
         data, baseline = self._data(request, ""), self._data(request, "base_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -18,6 +18,8 @@ from torchroof.views.tensorboard.names import PLUGIN
 
 _KEPT = 8
 """Reports kept decoded: a window, its neighbours, and baselines."""
+_KEPT_ANSWERS = 16
+"""Answers kept encoded: page and details of as many reports."""
 _MOST_BYTES = 1 << 29
 """A report that unpacks to more is refused."""
 _ALL = 1 << 20
@@ -59,6 +61,7 @@ class Windows:
         self._provider = data_provider
         self._lock = threading.Lock()
         self._reports: OrderedDict[tuple[Any, ...], ReportData] = OrderedDict()
+        self._answers: OrderedDict[tuple[int, str], tuple[ReportData, bytes]] = OrderedDict()
 
     def listed(self, context: Any, experiment: str) -> Listed:
         """All windows of all runs, the run that was written to last first."""
@@ -100,6 +103,20 @@ class Windows:
             while len(self._reports) > _KEPT:
                 self._reports.popitem(last=False)
         return data
+
+    def answer(self, kind: str, data: ReportData, show: Callable[[ReportData], msgspec.Struct]) -> bytes:
+        """What is shown of a report, encoded; kept, for it may take seconds for a big one."""
+        key = (id(data), kind)  # the report is kept beside it, so that no other gets its identity
+        with self._lock:
+            if key in self._answers:
+                self._answers.move_to_end(key)
+                return self._answers[key][1]
+        text = codec.encode(show(data))
+        with self._lock:
+            self._answers[key] = (data, text)
+            while len(self._answers) > _KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        return text
 
     def _steps(self, context: Any, experiment: str, only: Any) -> Mapping[str, Mapping[str, Any]]:
         found: Mapping[str, Mapping[str, Any]] = self._provider.read_blob_sequences(
