@@ -24,8 +24,6 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SIZE = {"width": 1360, "height": 1080}
 SELECTED = "&p.torchroof.apart=1&p.torchroof.sel="
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-COLOURS = 256
-"""A page has few: with so many it looks the same and is a third as large."""
 
 
 @contextmanager
@@ -50,8 +48,7 @@ def picture(browser: Browser, url: str, view: str, *, dark: bool, target: Path) 
     if view.endswith("sel="):
         frame.locator(".starts button").first.click()
     page.wait_for_timeout(400)
-    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
-    image.save(target, optimize=True)
+    Image.open(io.BytesIO(page.screenshot())).convert("RGB").save(target, optimize=True)
     context.close()
 
 

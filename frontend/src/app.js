@@ -290,7 +290,8 @@ export class App {
     }
     if ("fold" in patch || "phase" in patch || "apart" in patch) this.box = null;
     this.#saveView();
-    if (Object.keys(patch).every((key) => key === "sort" || key === "up")) {
+    const changed = Object.keys(patch);
+    if (changed.length && changed.every((key) => key === "sort" || key === "up")) {
       this.#drawTable();
       return;
     }

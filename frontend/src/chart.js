@@ -331,6 +331,7 @@ export class Chart {
   #interact() {
     const { svg } = this;
     svg.addEventListener("pointermove", (event) => !event.buttons && this.#hover(this.#near(event)));
+    svg.addEventListener("pointerdown", () => this.canvas.focus({ preventScroll: true }));  // so that keys reach the page
     svg.addEventListener("pointerleave", () => this.#hover(null));
     svg.addEventListener("click", (event) => {
       if (this.mode === "box" || this.dragged || !this.marks) return;

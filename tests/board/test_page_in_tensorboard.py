@@ -207,7 +207,7 @@ def test_filters(tab: Callable[..., Tab], second: torchroof.Report) -> None:
         if "backward" in node.phases and shown.row(key(node)).count():
             assert shown.cell(key(node), "time") == scale.text(node.phases["backward"].kernel_ns / steps)
     shown.control("phase").select_option("")
-    bound = second.data.rows[0].bound or "unplaced"
+    bound = second.picture().points[0].bound or "unplaced"
     shown.frame.locator(f"button[data-bound={bound}]").click()
     for one in shown.frame.locator(".t-row:not(.faint) [data-column=bound]").all_inner_texts():
         assert one == bound
