@@ -12,8 +12,10 @@ from typing import Any
 from torchroof.trace import dialects
 from torchroof.trace.table import NONE, DeviceKind, HostKind
 
-KINDS = 8
+KINDS = 16
 """A name's code is its number times this, plus the kind of the event."""
+ON_DEVICE = 8
+"""Added to the kind of what runs on a device."""
 _INTEGER = re.compile(r"-?\d{1,40}")
 
 
@@ -30,35 +32,36 @@ class Names(dict[str, int]):
 
 
 class CategoryNames(dict[str, int]):
-    """The codes of names met in one category; NONE for a name that is dropped."""
+    """The codes of names met in one category; NONE for a name that is dropped, or all of a dropped category."""
 
-    def __init__(self, names: Names, kind: HostKind | DeviceKind) -> None:
+    def __init__(self, names: Names, kind: HostKind | DeviceKind | None) -> None:
         super().__init__()
         self._names = names
         self._kind = kind
-        self.on_device = isinstance(kind, DeviceKind)
 
     def __missing__(self, name: str) -> int:
-        if isinstance(self._kind, DeviceKind):
-            code = self._names[name] * KINDS + self._kind
-        else:
-            found = dialects.host_kind(self._kind, name)
-            code = NONE if found is None else self._names[found[1]] * KINDS + found[0]
-        self[name] = code
+        self._names.bytes += 100 + len(name)
+        code = self[name] = self._code(name)
         return code
 
+    def _code(self, name: str) -> int:
+        if self._kind is None:
+            return NONE
+        if isinstance(self._kind, DeviceKind):
+            return self._names[name] * KINDS + ON_DEVICE + self._kind
+        found = dialects.host_kind(self._kind, name)
+        return NONE if found is None else self._names[found[1]] * KINDS + found[0]
 
-class Categories(dict["str | None", "CategoryNames | None"]):
-    """The names of each category as the file spells it; None for a category that is dropped."""
+
+class Categories(dict["str | None", CategoryNames]):
+    """The names of each category as the file spells it."""
 
     def __init__(self, names: Names) -> None:
         super().__init__()
         self._names = names
 
-    def __missing__(self, category: str | None) -> CategoryNames | None:
-        key = (category or "").lower()
-        kind = dialects.kind_of(key)
-        table = self[category] = None if kind is None else CategoryNames(self._names, kind)
+    def __missing__(self, category: str | None) -> CategoryNames:
+        table = self[category] = CategoryNames(self._names, dialects.kind_of((category or "").lower()))
         return table
 
 
