@@ -157,7 +157,8 @@ export class Chart {
     const { colours } = theme;
     const roof = this.data.report.board.roofs.length > 0;
     svg.append(s("rect", { x: strip.x0, y: strip.y0, width: strip.x1 - strip.x0, height: strip.y1 - strip.y0, fill: colours.under, rx: 3 }));
-    const values = roof ? [0, 0.25, 0.5, 0.75, 1].filter((at) => at <= this.stripY.domain()[1]) : this.stripY.ticks(5).filter(Number.isInteger);
+    const high = this.stripY.domain()[1];
+    const values = !roof ? this.stripY.ticks(5).filter(Number.isInteger) : high < 1.4 ? [0, 0.25, 0.5, 0.75, 1] : this.stripY.ticks(high < 4 ? 4 : 3);
     axes.append("g").attr("transform", `translate(${strip.x0},0)`)
       .call(axisLeft(this.stripY).tickValues(values).tickFormat(roof ? (at) => percent(at) : power).tickSize(3)).call(dress);
     if (roof) svg.append(s("line", { x1: strip.x0, x2: strip.x1, y1: this.stripY(1), y2: this.stripY(1), stroke: colours.roof, "stroke-width": 1.6 }));
