@@ -119,7 +119,7 @@ class Entry:
             ceilings += (
                 Ceiling(kind="launch", value=LAUNCH_S, unit="s", origin="given", source=typical, confidence="low"),
             )
-        return Roof(self.name, ceilings, self.key)
+        return Roof(self.name, ceilings, self.key, last_cache_bytes=self.l2_bytes)
 
     def units(self) -> tuple[int, ...]:
         """Every multiprocessor count under which a driver may report this device."""

@@ -54,6 +54,8 @@ class Roof:
     matched: str | None = None
     """The catalogue's key, None for a device that is not in it."""
     prefer: str = "measured"
+    last_cache_bytes: int | None = None
+    """The size of the device's last cache where it is known without its bandwidth."""
 
     def compute(self, precision: str, pipe: str) -> Ceiling | None:
         """The compute ceiling (FLOP/s) of a precision on a pipe (``matrix`` or ``vector``).

@@ -29,6 +29,7 @@ from torchroof.report.residency import serve
 from torchroof.report.roofs import Chosen, Wish, choose_roofs
 from torchroof.report.rows import Rows, build_rows
 from torchroof.report.sharing import share_optimizers
+from torchroof.report.suspicions import suspicions
 from torchroof.report.totals import add_up
 from torchroof.trace.table import NONE, TraceTable
 from torchroof.work.plugins import installed
@@ -66,6 +67,7 @@ def analyse(
     rows = build_rows(attribution, ledger, prices, share_optimizers(table, attribution), chosen)
     unattributed = _unattributed(attribution, ledger)
     totals = add_up(attribution, ledger, rows, prices, unattributed, chosen)
+    kernels = _kernels(table, attribution, prices, rows)
     unflagged = ReportData(
         environment=describe_environment(table, attribution.facts),
         devices=tuple(_device(c) for c in chosen.values()),
@@ -74,10 +76,10 @@ def analyse(
         totals=totals,
         layers=list_layers(attribution),
         rows=rows.rows,
-        kernels=_kernels(table, attribution, prices, rows),
+        kernels=kernels,
         copies=_copies(table, attribution),
         unattributed=unattributed,
-        notes=_notes(table, attribution, chosen),
+        notes=(*_notes(table, attribution, chosen), *suspicions(rows.rows, kernels, chosen)),
     )
     return flag_layers(unflagged)
 

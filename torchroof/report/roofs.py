@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torchroof.device.cache import Cached
@@ -109,7 +109,7 @@ def _asked_for(told: _Told, device: str, ceilings: Sequence[Ceiling] | None) -> 
     entry = find(device)
     roof = entry.roof()
     if ceilings:
-        roof = Roof(roof.name, tuple(ceilings) + roof.ceilings, roof.matched)
+        roof = replace(roof, ceilings=tuple(ceilings) + roof.ceilings)
     notes = differences(entry, told.properties) if told.properties else ()
     if told.on_cpu:
         notes = (f"the run was on a CPU, and is judged by the roof of {entry.name}",)
@@ -122,7 +122,7 @@ def _joined(told: _Told, measured: tuple[Ceiling, ...], printed: Roof | None) ->
         return Roof(told.name or f"device {told.index}", measured)
     has_launch = any(c.kind == "launch" for c in measured)
     rest = tuple(c for c in printed.ceilings if not (has_launch and c.kind == "launch"))
-    return Roof(printed.name, measured + rest, printed.matched)
+    return replace(printed, ceilings=measured + rest)
 
 
 def _measured_here(told: _Told, local: Sequence[Cached], printed: Roof | None) -> Chosen:
@@ -175,7 +175,7 @@ def _preferring(chosen: Chosen, prefer: str) -> Chosen:
     return Chosen(
         chosen.index,
         chosen.name,
-        Roof(roof.name, kept, roof.matched, prefer),
+        replace(roof, ceilings=kept, prefer=prefer),
         chosen.multiprocessors,
         chosen.notes,
     )

@@ -332,6 +332,15 @@ def kernel_dtype(kernel_name: str) -> DType | None:
     return opaque(8 * int(width[1])) if width else None
 
 
+_QUICK = re.compile(r"(winograd)|(?<![a-z])(c?fft\d?d?|fft_tiling)(?![a-z])", re.IGNORECASE)
+
+
+def quick_algorithm(kernel_name: str) -> str | None:
+    """``Winograd`` or ``FFT`` where a kernel's name tells that it does fewer FLOPs than the op amounts to."""
+    found = _QUICK.search(kernel_name)
+    return None if found is None else "Winograd" if found[1] else "FFT"
+
+
 # -- what a file says of the software that made it --------------------------------------------------------------
 
 VERSION_KEYS = (
