@@ -212,3 +212,19 @@ def test_ops_that_keep_their_result_are_those_of_torchs_own_formulas() -> None:
         assert dialects.saves_its_result(name)
     for name in ("aten::addmm", "aten::mul", "aten::gelu", "aten::convolution"):
         assert not dialects.saves_its_result(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("void cudnn::winograd::winograd3x3Kernel<float, float, int, 8>(...)", "Winograd"),
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_winograd_tilesize", "Winograd"),
+        ("miopenSp3AsmConv_v30_2_6_gfx9_fp32_f3x2_stride1", None),
+        ("void fft2d_r2c_32x32<float, false, 1u, false>(...)", "FFT"),
+        ("void cudnn::cgemm_fft_tiling<float>(...)", "FFT"),
+        ("void at::native::lerp_after_shift(...)", None),
+        ("ampere_sgemm_128x64_nn", None),
+    ],
+)
+def test_algorithms_that_need_fewer_flops(name, expected):
+    assert dialects.quick_algorithm(name) == expected
