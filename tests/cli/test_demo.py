@@ -20,7 +20,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     monkeypatch.setenv("TORCHROOF_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("KINETO_LOG_LEVEL", "9")
-    monkeypatch.setattr(calibrate, "LIVE", replace(calibrate.LIVE, total_s=0.3))
+    monkeypatch.setattr(calibrate, "LIVE", replace(calibrate.LIVE, total_s=0.3, main_memory=16 << 20))
 
 
 def test_the_lesson_as_json(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -15,7 +15,16 @@ from torchroof.measure.bench import Bench, Timing, measured
 from torchroof.measure.hardware import Cache
 from torchroof.measure.quiet import Load
 
-TINY = replace(measuring.LIVE, total_s=2.0, main_memory=32 << 20, sweep=True)
+TINY = replace(
+    measuring.LIVE,
+    total_s=60.0,
+    shapes=((256, 256, 256),),
+    each_product_s=0.02,
+    each_traffic_s=0.02,
+    main_memory=32 << 20,
+    sweep=True,
+)
+"""Enough time on the busiest machine, little to do on any."""
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +46,8 @@ def test_what_a_roof_needs_is_there(found: measuring.Calibration) -> None:
     compute, main, launch, host = roof.compute("float32", "vector"), roof.bandwidth(), roof.launch(), roof.host()
     assert compute is not None and main is not None and launch is not None and host is not None
     assert (compute.unit, main.unit, launch.unit, host.unit) == ("FLOP/s", "byte/s", "s", "s")
-    # Any machine that runs torch lies between these: a fault in a unit or a factor of a thousand does not.
-    assert 1e9 < compute.value < 1e14 and 5e7 < main.value < 5e12 and 1e-8 < launch.value < 1e-3
+    # Any machine that runs torch lies between these, however busy it is: bytes per ns or TFLOP/s do not.
+    assert 1e7 < compute.value < 1e14 and 1e7 < main.value < 5e12 and 1e-8 < launch.value < 1e-3
     for c in found.ceilings:
         assert c.origin == "measured" and "torch" in c.source and c.measured_at and c.confidence
         assert (c.capacity_bytes is not None) == (c.kind == "bandwidth" and c.level != "dram")
@@ -212,10 +221,11 @@ def test_chained_multiply_adds_are_the_vector_units_of_an_accelerator() -> None:
     }
 
 
-def test_without_time_nothing_is_measured_and_a_note_says_so(cpu: torch.device) -> None:
+def test_without_time_there_is_still_a_roof_and_a_note_on_the_rest(cpu: torch.device) -> None:
     found = measuring.calibrate(cpu, replace(TINY, total_s=-1.0))
-    assert found.ceilings == () and not found.complete
-    assert "products in float32" in found.notes[0] and "memory levels" in found.notes[0]
+    assert {c.precision for c in found.ceilings if c.kind == "compute"} == {"float32"}
+    assert {"launch", "host", "bandwidth"} < {c.kind for c in found.ceilings} and not found.complete
+    assert "products in bfloat16" in found.notes[0] and "float32" not in found.notes[0]
 
 
 def test_nothing_of_the_users_is_touched(cpu: torch.device) -> None:
@@ -223,7 +233,7 @@ def test_nothing_of_the_users_is_touched(cpu: torch.device) -> None:
     state = torch.get_rng_state()
     settings = (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled())
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        measuring.calibrate(cpu, replace(TINY, total_s=0.1))
+        measuring.calibrate(cpu, TINY)
         assert torch.is_autocast_enabled("cpu")
     assert torch.equal(torch.get_rng_state(), state)
     assert (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()) == settings

@@ -85,7 +85,10 @@ class Calibration:
 
 
 def calibrate(device: torch.device, effort: Effort, progress: Progress | None = None) -> Calibration:
-    """Measures in at most about ``effort.total_s`` seconds, what matters most first, each part if time is left."""
+    """Measures in about ``effort.total_s`` seconds, what matters most first.
+
+    What a roof cannot do without is measured however long it takes, the rest if time is left.
+    """
     start, moment = time.perf_counter(), Moment.now()
     tell = progress or (lambda *_: None)
     bench = Bench(device, start + effort.total_s)
@@ -97,11 +100,11 @@ def calibrate(device: torch.device, effort: Effort, progress: Progress | None = 
         for number, part in enumerate(parts):
             tell(number / len(parts), part.name)
             share = part.weight / sum(p.weight for p in parts[number:])
-            if bench.left_s <= 0:
+            if bench.left_s <= 0 and part.optional:
                 missing.append(part.name)
                 continue
             try:
-                found.extend(part.measure(bench.until(share * bench.left_s)))
+                found.extend(part.measure(bench.until(max(0.0, share * bench.left_s))))
             except Exception as why:  # a kernel that this build lacks, no memory: the rest is still of use
                 if not part.optional:
                     missing.append(f"{part.name} ({(str(why) or type(why).__name__).splitlines()[0]})")
