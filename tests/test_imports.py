@@ -55,12 +55,18 @@ ROOMS: dict[str, set[str]] = {
         "torchroof.device.cache",
         "torchroof.tensors",
     },
-    "measure": {"torchroof.device", "torchroof.capture.environment"},
+    "measure": {
+        "torchroof.device",
+        "torchroof.capture.environment",
+        "torchroof.capture.scopes",
+        "torchroof.capture.torch_private",
+    },
     "workloads": set(),
     "reports": {"*"},
     "rank_reports": {"*"},
     "profiling": {"*"},
     "calibration": {"*"},
+    "diagnosis": {"*"},
     "cli": {"*"},
     "__init__": {"*"},
     "__main__": {"torchroof.cli"},
@@ -81,7 +87,7 @@ AT_MODULE_LEVEL: dict[str, tuple[str, ...]] = {
 }
 INSIDE_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "pandas": ("reports",),
-    "torch": ("profiling", "calibration", "cli"),
+    "torch": ("profiling", "calibration", "diagnosis", "cli"),
     "pynvml": ("measure/conditions",),
     # The CLI and `import torchroof` must stay quick, so a few load their tools late.
     "rich": ("reports", "profiling", "calibration"),
@@ -95,13 +101,14 @@ LIGHT: dict[str, set[str]] = {
     "torchroof.rank_reports": {"torch", "pandas", "tensorboard"},
     "torchroof.cli": {"torch", "pandas", "tensorboard"},
     "torchroof.profiling": {"torch", "pandas", "tensorboard"},
+    "torchroof.diagnosis": {"torch", "pandas", "tensorboard"},
     "torchroof.calibration": {"torch", "pandas", "tensorboard"},
     # TensorBoard imports it when it starts, and does not start where that fails.
     "torchroof.views.tensorboard.plugin": {"torch", "pandas", "numpy", "msgspec", "rich", "PIL"},
     # The verbs are loaded by name, so no chain leads to them.
     **{
         f"torchroof.cli.{v}": {"torch", "pandas", "tensorboard"}
-        for v in ("demo", "report", "devices", "explain", "calibrate")
+        for v in ("demo", "report", "devices", "explain", "calibrate", "doctor")
     },
 }
 
@@ -115,6 +122,7 @@ VENDOR_PLACES = (
     "device/catalog",
     "cli/demo",
     "cli/calibrate",
+    "cli/doctor",
     "calibration",
     # The names of torch's ops, of which aten::cuda is one.
     "work/models/names",

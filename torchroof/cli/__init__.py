@@ -17,6 +17,7 @@ VERBS = (
     ("report", "torchroof.cli.report", "the per-layer roofline table of a trace"),
     ("devices", "torchroof.cli.devices", "show what ceilings are known, from where, how sure"),
     ("calibrate", "torchroof.cli.calibrate", "measure the ceilings of a device here, and keep them"),
+    ("doctor", "torchroof.cli.doctor", "try out what profiling needs here, expected beside found"),
     ("explain", "torchroof.cli.explain", "work out the FLOPs, bytes and least time of one op"),
 )
 """Name, module, help. Only the module of the verb that runs is imported, for a quick start."""

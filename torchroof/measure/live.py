@@ -42,6 +42,12 @@ def printed_ceilings(device: torch.device) -> tuple[Ceiling, ...]:
     return () if entry is None else entry.roof(launch=False).ceilings
 
 
+def kept_ceilings(device: torch.device) -> tuple[Ceiling, ...]:
+    """What was measured of the device before, under the conditions of now."""
+    kept = cache.load(cache_key(device))
+    return () if kept is None else kept.ceilings
+
+
 def driver_properties(device: torch.device) -> Mapping[str, Any]:
     """What torch tells of an accelerator, under the names that a trace has for it."""
     told = getattr(torch, device.type).get_device_properties(device)

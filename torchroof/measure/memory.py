@@ -93,6 +93,13 @@ def levels(bench: Bench, *, each_s: float, largest: int | None = None, sweep: bo
     return Levels((*ceilings, *found["dram"]), points)
 
 
+def main_memory_copy(bench: Bench, each_s: float) -> float:
+    """Bytes per second of a copy in main memory."""
+    arena = _arena(bench, main_memory_set(bench.device, caches(bench.device), 1024 * MIB))
+    run, moved = TRAFFIC[0].of(arena, arena.numel() * _ITEM)
+    return moved / bench.times(run, 20, each_s).best
+
+
 def _within(cache: Cache, before: Cache) -> int:
     """A working set that lies in this cache and not in the one before it."""
     return max(_LEAST_SET, min(cache.capacity_bytes // 2, max(cache.capacity_bytes // 4, 4 * before.capacity_bytes)))
