@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from torchroof.cli import main
+from torchroof.device import cache
+from torchroof.device.cache import Cached
 from torchroof.device.catalog import entries, find
 from torchroof.device.ceilings_file import ceilings_from_json
+from torchroof.device.roof import Ceiling
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHROOF_CACHE_DIR", str(tmp_path))
 
 
 def test_all_devices_are_listed_within_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +30,18 @@ def test_all_devices_are_listed_within_80_columns(capsys: pytest.CaptureFixture[
     # 768 GB/s; dense TFLOP/s of vector float32, tf32, float16, no float8, int8.
     (a6000,) = (line.split() for line in lines if "RTX A6000" in line)
     assert a6000 == ["RTX", "A6000", "48", "768", "38.7", "77.4", "155", "–", "310", "high"]
+
+
+def test_what_was_measured_here_is_listed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["devices"]) == 0 and "torchroof calibrate" in capsys.readouterr().out
+    limit = Ceiling(
+        kind="launch", value=1e-6, unit="s", origin="measured", source="t", measured_at="2026-01-01T00:00:00+00:00"
+    )
+    cache.store(Cached("k", "A card", "cuda", "A card", (limit,), quiet=False))
+    assert main(["devices"]) == 0
+    assert " ago beside other work: A card" in capsys.readouterr().out
 
 
 def test_one_device_tells_every_ceiling_its_source_and_how_sure(

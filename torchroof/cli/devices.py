@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from torchroof.cli.console import show
+from torchroof.device.cache import measured_here
 from torchroof.device.catalog import entries, find
 from torchroof.device.ceilings_file import ceilings_to_json
 from torchroof.device.entry import PRECISIONS, Entry
 from torchroof.device.roof import Ceiling, Roof
-from torchroof.units import digits, duration, quantity
+from torchroof.units import age, digits, duration, quantity
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,8 +72,20 @@ def _print_all(known: Sequence[Entry]) -> None:
     show(
         "Dense peaks in TFLOP/s (int8: TOP/s), of matrix units where not vector.",
         _overview(known),
-        f"{len(known)} devices, none measured here; 'torchroof devices NAME' names the sources.",
+        f"{len(known)} devices; 'torchroof devices NAME' names the sources.",
+        *_measured_here(time.time()),
     )
+
+
+def _measured_here(now: float) -> Iterator[str]:
+    """A line per device of this machine that was measured, the newest measurement first."""
+    kept = measured_here()
+    if not kept:
+        yield "Nothing was measured on this machine yet: 'torchroof calibrate'."
+    for one in kept:
+        when = datetime.fromisoformat(one.measured_at).timestamp() if one.measured_at else now
+        doubt = "" if one.quiet else " beside other work"
+        yield f"Measured {age(max(0.0, now - when))}{doubt}: {one.name}"
 
 
 def _overview(known: Sequence[Entry]) -> Table:
@@ -175,6 +190,7 @@ def _ceiling_row(ceiling: Ceiling, roof: Roof) -> tuple[str, str, str, str, str]
         ridge = digits(ceiling.value / memory.value) if memory else _UNKNOWN
         return ceiling.precision or "", ceiling.pipe or "", value, ridge, ceiling.origin
     if ceiling.kind == "bandwidth":
-        return "bandwidth", ceiling.level or "", quantity(ceiling.value, "B/s", 4), "", ceiling.origin
+        on = " ".join(filter(None, (ceiling.level, ceiling.pattern)))
+        return "bandwidth", on, quantity(ceiling.value, "B/s", 4), "", ceiling.origin
     value = duration(ceiling.value * 1e9)
     return f"{ceiling.kind} time", "", value, "", f"{ceiling.origin} ({ceiling.source})"
