@@ -135,6 +135,15 @@ def test_a_level_that_is_no_quicker_than_the_next_is_left_out(monkeypatch: pytes
     assert [(c.level, c.capacity_bytes) for c in found.ceilings] == [("l2", 1 << 20), ("l3", 8 << 20), ("dram", None)]
 
 
+def test_where_no_cache_is_quicker_there_is_main_memory(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
+    """As on a machine so busy that every level reads alike."""
+    monkeypatch.setattr(memory, "caches", lambda _: (Cache("l2", 1 << 20), Cache("l3", 8 << 20)))
+    timed(monkeypatch, 0.001)
+    monkeypatch.setattr(memory, "_within", lambda *_: 32 << 10)
+    found = memory.levels(bench, each_s=0.1, largest=1 << 20)
+    assert {c.level for c in found.ceilings} == {"dram"}
+
+
 def test_a_level_ends_where_the_sweep_falls_to_the_next() -> None:
     """100 and 25 have 50 between them: 4 MiB is still quick, 8 MiB is not, though the system says 16 MiB."""
     copy = [measured("bandwidth", v, "byte/s", "torch", level="l3", pattern="copy") for v in (100.0, 25.0)]

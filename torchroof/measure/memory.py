@@ -85,9 +85,10 @@ def levels(bench: Bench, *, each_s: float, largest: int | None = None, sweep: bo
     found = {level: _level(bench, arena, level, size, each_s) for level, size in sizes.items()}
     points = tuple(_sweep(bench, arena, each_s)) if sweep else ()
     kept = _quicker_ones([(c, found[c.level]) for c in known], found["dram"])
+    slower = [*(rates for _, rates in kept), found["dram"]][1:]
     ceilings = [
         replace(ceiling, capacity_bytes=_capacity(cache, rates, following, points))
-        for (cache, rates), following in zip(kept, [*(r for _, r in kept[1:]), found["dram"]], strict=True)
+        for (cache, rates), following in zip(kept, slower, strict=True)
         for ceiling in rates
     ]
     return Levels((*ceilings, *found["dram"]), points)
