@@ -22,7 +22,6 @@ TINY = replace(
     each_product_s=0.02,
     each_traffic_s=0.02,
     main_memory=32 << 20,
-    sweep=True,
 )
 """Enough time on the busiest machine, little to do on any."""
 
@@ -131,6 +130,7 @@ def test_a_level_that_is_no_quicker_than_the_next_is_left_out(monkeypatch: pytes
             measured("bandwidth", rates[level], "byte/s", "torch", level=level, pattern="copy")
         ],
     )
+    monkeypatch.setattr(memory, "_sweep", lambda *_: ())
     found = memory.levels(bench, each_s=0.1, largest=1 << 20)
     assert [(c.level, c.capacity_bytes) for c in found.ceilings] == [("l2", 1 << 20), ("l3", 8 << 20), ("dram", None)]
 
@@ -140,8 +140,19 @@ def test_where_no_cache_is_quicker_there_is_main_memory(monkeypatch: pytest.Monk
     monkeypatch.setattr(memory, "caches", lambda _: (Cache("l2", 1 << 20), Cache("l3", 8 << 20)))
     timed(monkeypatch, 0.001)
     monkeypatch.setattr(memory, "_within", lambda *_: 32 << 10)
+    monkeypatch.setattr(memory, "_sweep", lambda *_: ())
     found = memory.levels(bench, each_s=0.1, largest=1 << 20)
     assert {c.level for c in found.ceilings} == {"dram"}
+
+
+def test_a_level_is_measured_where_its_copies_are_quickest() -> None:
+    """Of the sizes over twice the cache before (64 KiB) and up to half of its own (8 MiB): not 32 KiB, not 8 MiB."""
+    points = tuple(
+        memory.Point(s << 10, r) for s, r in ((32, 99.0), (128, 20.0), (1024, 50.0), (4096, 40.0), (8192, 60.0))
+    )
+    l1, l2 = Cache("l1", 32 << 10), Cache("l2", 8 << 20)
+    assert memory._within(l2, l1, points) == 1 << 20
+    assert memory._within(l2, l1, ()) == 4 << 20
 
 
 def test_a_level_ends_where_the_sweep_falls_to_the_next() -> None:

@@ -48,12 +48,13 @@ class Effort:
     each_traffic_s: float
     floors_s: float
     main_memory: int | None = None
-    sweep: bool = False
 
 
 LIVE = Effort(3.0, _cubes(1024, 2048), _cubes(4096), 0.1, 0.12, 0.06, 0.1, main_memory=384 * MIB)
 """Before a run is recorded."""
-QUICK = Effort(7.5, _cubes(1024, 2048), _cubes(4096, 8192), 0.2, 0.25, 0.12, 0.2, main_memory=1024 * MIB)
+QUICK = Effort(
+    7.5, (*_cubes(1024, 2048), (4096, 1024, 4096)), _cubes(4096, 8192), 0.2, 0.25, 0.12, 0.2, main_memory=1024 * MIB
+)
 FULL = Effort(
     110.0,
     (*_cubes(1024, 1536, 2048, 3072, 4096), (2048, 4096, 2048), (4096, 1024, 4096)),
@@ -62,7 +63,6 @@ FULL = Effort(
     1.2,
     0.5,
     0.5,
-    sweep=True,
 )
 
 
@@ -145,7 +145,7 @@ def _parts(device: torch.device, effort: Effort, sweep: list[Point]) -> list[_Pa
         return _Part(f"products in {kind.precision}", 1, measure, optional=not kind.needed)
 
     def memory(bench: Bench) -> tuple[Ceiling, ...]:
-        found = levels(bench, each_s=effort.each_traffic_s, largest=effort.main_memory, sweep=effort.sweep)
+        found = levels(bench, each_s=effort.each_traffic_s, largest=effort.main_memory)
         sweep.extend(found.sweep)
         return found.ceilings
 

@@ -46,10 +46,10 @@ class Point:
 
 @dataclass(frozen=True)
 class Levels:
-    """The ceilings, and for a full measurement the sweep that shows where levels end."""
+    """The ceilings, and the sweep that shows where levels lie."""
 
     ceilings: tuple[Ceiling, ...]
-    sweep: tuple[Point, ...] = ()
+    sweep: tuple[Point, ...]
 
 
 TRAFFIC = (
@@ -72,18 +72,19 @@ def _arena(bench: Bench, size: int) -> torch.Tensor:
     return whole
 
 
-def levels(bench: Bench, *, each_s: float, largest: int | None = None, sweep: bool = False) -> Levels:
+def levels(bench: Bench, *, each_s: float, largest: int | None = None) -> Levels:
     """A ceiling per level and pattern of traffic, the nearest level first.
 
-    A level that is no quicker than the next is left out: torch's own time per op hides it. ``each_s`` is for
-    one kind of traffic at one size, ``largest`` bounds the working set that stands for main memory.
+    Copies of every size show at which one a level is quickest, where the rest of its traffic is measured, and where
+    it ends. A level that is no quicker than the next is left out: torch's own time per op hides it. ``each_s`` is
+    for one kind of traffic at one size, ``largest`` bounds the working set that stands for main memory.
     """
     known = caches(bench.device)
-    sizes = {c.level: _within(c, before) for before, c in pairwise((Cache("", 0), *known))}
-    sizes["dram"] = main_memory_set(bench.device, known, largest)
-    arena = _arena(bench, max(sizes.values()))
-    found = {level: _level(bench, arena, level, size, each_s) for level, size in sizes.items()}
-    points = tuple(_sweep(bench, arena, each_s)) if sweep else ()
+    main = main_memory_set(bench.device, known, largest)
+    arena = _arena(bench, main)
+    points = tuple(_sweep(bench, arena, each_s / 2))
+    sizes = {c.level: _within(c, before, points) for before, c in pairwise((Cache("", 0), *known))}
+    found = {level: _level(bench, arena, level, size, each_s) for level, size in [*sizes.items(), ("dram", main)]}
     kept = _quicker_ones([(c, found[c.level]) for c in known], found["dram"])
     slower = [*(rates for _, rates in kept), found["dram"]][1:]
     ceilings = [
@@ -101,9 +102,11 @@ def main_memory_copy(bench: Bench, each_s: float) -> float:
     return moved / bench.times(run, 20, each_s).best
 
 
-def _within(cache: Cache, before: Cache) -> int:
-    """A working set that lies in this cache and not in the one before it."""
-    return max(_LEAST_SET, min(cache.capacity_bytes // 2, max(cache.capacity_bytes // 4, 4 * before.capacity_bytes)))
+def _within(cache: Cache, before: Cache, points: tuple[Point, ...]) -> int:
+    """The working set at which copies are quickest, of those that lie in this cache and not in the one before it."""
+    least, most = max(_LEAST_SET, 2 * before.capacity_bytes), cache.capacity_bytes // 2
+    inside = [p for p in points if least <= p.working_set <= most]
+    return max(inside, key=lambda p: p.rate).working_set if inside else max(_LEAST_SET, most)
 
 
 def main_memory_set(device: torch.device, known: Sequence[Cache], largest: int | None) -> int:
