@@ -18,6 +18,8 @@ import tempfile
 from typing import Any
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
+SHAPES = ((2048, 2048, 2048), (4096, 4096, 4096), (4096, 1024, 4096))
+"""M, K and N of the products."""
 FAR = 1 << 30
 """Bytes of the source of the copy that no cache holds."""
 
@@ -55,7 +57,6 @@ def one_run(quick: bool) -> dict[str, Any]:
 
     start = Moment.now()
     calibrated = torchroof.calibrate("cpu", quick=quick, force=True)
-    products = {d: _product(getattr(torch, d)) for d in DTYPES}
     far, near = (tuple(torch.randn(size // 4) for _ in range(2)) for size in (FAR, 1 << 19))
     rows: dict[str, Any] = {}
 
@@ -75,8 +76,10 @@ def one_run(quick: bool) -> dict[str, Any]:
             "ceiling": ceiling and [ceiling.precision or ceiling.level, ceiling.pattern, ceiling.value],
         }
 
-    for name, (a, b, out) in products.items():
-        profiled(f"product {name}", "aten::mm", 8, lambda a=a, b=b, out=out: torch.mm(a, b, out=out))
+    for name in DTYPES:
+        for m, k, n in SHAPES:
+            a, b, out = _product(getattr(torch, name), m, k, n)
+            profiled(f"{name} {m}x{k}x{n}", "aten::mm", 4, lambda a=a, b=b, out=out: torch.mm(a, b, out=out))
     profiled("copy far beyond the caches", "aten::copy_", 3, lambda: far[0].copy_(far[1]))
     profiled("the same copy inside L2", "aten::copy_", 400, lambda: near[0].copy_(near[1]))
     load = start.since() if start is not None else None
@@ -93,11 +96,10 @@ def one_run(quick: bool) -> dict[str, Any]:
     }
 
 
-def _product(dtype: Any) -> tuple[Any, Any, Any]:
+def _product(dtype: Any, m: int, k: int, n: int) -> tuple[Any, Any, Any]:
     import torch
 
-    a, b = (torch.randn(2048, 2048).to(dtype) for _ in range(2))
-    return a, b, torch.empty(2048, 2048, dtype=dtype)
+    return torch.randn(m, k).to(dtype), torch.randn(k, n).to(dtype), torch.empty(m, n, dtype=dtype)
 
 
 if __name__ == "__main__":
