@@ -55,6 +55,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 @settings(max_examples=60)
 @given(values_of(ReportData))
 def test_a_report_comes_back_whole(data: ReportData) -> None:
+    rows = tuple(msgspec.structs.replace(row, ceiling=None) for row in data.rows)  # an index into what is made up, too
+    data = msgspec.structs.replace(data, rows=rows)
     assert codec.decode(codec.encode(data), "it") == data
 
 

@@ -25,6 +25,14 @@ Every message says what was wrong and what to do, in one line.
 
 from __future__ import annotations
 
+NO_PATH = (OSError, ValueError)
+"""What the system raises for a path that it cannot use: missing, too long, with a NUL in it."""
+
+
+def reason_of(fault: Exception) -> str:
+    """Why the system refused, in its words."""
+    return getattr(fault, "strerror", None) or str(fault)
+
 
 class TorchroofError(Exception):
     """The root of the tree above."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchroof.capture.schedule import Schedule, schedule
 from torchroof.device.roof import Ceiling
-from torchroof.errors import CaptureError, OptionError, OutputError, ProfilerRunning, TorchMissing
+from torchroof.errors import NO_PATH, CaptureError, OptionError, OutputError, ProfilerRunning, TorchMissing, reason_of
 
 if TYPE_CHECKING:
     import torch
@@ -50,8 +50,8 @@ class profile:
     needs no logdir.
     ``record_shapes=False`` makes recording cheaper and leaves FLOPs and bytes unknown. A window ends at
     ``max_events`` host events. ``device`` names a device of the catalogue and ``ceilings`` are its limits
-    (values, or a JSON file); both go before what the run tells. ``measure=False`` measures no ceilings
-    at first use. ``models`` are formulas for ops of your own (see `torchroof.work`).
+    (values, objects of the JSON form, or a JSON file); both go before what the run tells. ``measure=False``
+    measures no ceilings at first use. ``models`` are formulas for ops of your own (see `torchroof.work`).
 
     Entering raises OptionError, UnknownDevice, CeilingsError, RegistrationError, OutputError or CaptureError
     for arguments that cannot be used, and ProfilerRunning under a running torch profiler. After that nothing
@@ -72,14 +72,15 @@ class profile:
         record_shapes: bool = True,
         max_events: int = 2_000_000,
         device: str | None = None,
-        ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
+        ceilings: Sequence[Ceiling | Mapping[str, Any]] | str | os.PathLike[str] | None = None,
         measure: bool = True,
         models: Iterable[Model] = (),
     ) -> None:
         self._model = model
         self._models = tuple(models)
         self._schedule = schedule
-        self._logdir = Path(logdir, name or "") if logdir is not None else None
+        self._where, self._name = logdir, name
+        self._logdir: Path | None = None
         self._writer = writer
         self._run: str | None = None
         self._record_shapes = record_shapes
@@ -175,24 +176,29 @@ class profile:
                 else:
                     with target.open("wb") as plain:
                         shutil.copyfileobj(source, plain, 1 << 20)
-        except OSError as why:
-            raise OutputError(f"cannot write {target}: {why.strerror or why}") from None
+        except NO_PATH as why:
+            raise OutputError(f"cannot write {target}: {reason_of(why)}") from None
 
     def _settings(self) -> Settings:
         """Checks every argument and makes what the recording needs."""
         from torchroof.capture.paths import roots_of
         from torchroof.capture.window import Settings
+        from torchroof.reports import folder_in
         from torchroof.work.plugins import installed
 
         chosen = self._schedule if self._schedule is not None else Schedule()
         if not isinstance(chosen, Schedule):
             raise OptionError("profile: schedule must come from torchroof.schedule(…)")
-        if not isinstance(self._max_events, int) or self._max_events < 1:
+        if not isinstance(self._max_events, int) or isinstance(self._max_events, bool) or self._max_events < 1:
             raise OptionError(f"profile: max_events must be a whole number over 0, not {self._max_events!r}")
+        for option, value in (("record_shapes", self._record_shapes), ("measure", self._measure)):
+            if not isinstance(value, bool):
+                raise OptionError(f"profile: {option} must be True or False, not {value!r}")
         roots = roots_of(self._model)
         installed().registry.extended(self._models)  # refuses a formula whose op has one before anything is recorded
         self._check_device()
-        if self._logdir is not None:
+        if self._where is not None:
+            self._logdir = folder_in(self._where, "" if self._name is None else self._name)
             _check_folder(self._logdir)
         if self._writer is not None and getattr(self._writer, "file_writer", None) is None:
             raise OptionError("profile: writer must be an open torch.utils.tensorboard.SummaryWriter")
@@ -210,13 +216,9 @@ class profile:
         )
 
     def _check_device(self) -> None:
-        from torchroof.device.catalog import find
-        from torchroof.device.ceilings_file import read_ceilings
+        from torchroof.reports import roof_wish
 
-        if self._device is not None and self._device != "local":
-            find(self._device)
-        if isinstance(self._ceilings, str | os.PathLike):
-            self._ceilings = read_ceilings(Path(self._ceilings))
+        self._ceilings = roof_wish(self._device, self._ceilings, None).ceilings
 
     def _measured(self, on_cpu: bool) -> tuple[tuple[Ceiling, ...], tuple[str, ...]]:
         """The ceilings of the device that will be judged, which travel in the trace."""
@@ -244,6 +246,10 @@ class profile:
     def _take(self, trace: Path | None) -> None:
         """A window has closed: the one before it is forgotten."""
         if trace is None:
+            return
+        if not trace.is_file():
+            self._notes.append(f"the recording was lost: {trace.parent}, where torch was to write it, is gone or full")
+            self._trace = self._report = None
             return
         if self._trace is not None and self._trace != trace:
             with suppress(OSError):
@@ -353,8 +359,8 @@ def _check_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-    except OSError as why:
-        raise OutputError(f"cannot write to the logdir {folder}: {why.strerror or why}") from None
+    except NO_PATH as why:
+        raise OutputError(f"cannot write to the logdir {folder}: {reason_of(why)}") from None
 
 
 def _remove_folder(folder: Path, owner: int) -> None:

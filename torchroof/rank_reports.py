@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchroof.device.roof import Ceiling
 from torchroof.errors import TraceError
@@ -67,7 +67,7 @@ class RanksReport:
 def analyze_ranks(
     paths: Paths,
     device: str | None = None,
-    ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
+    ceilings: Sequence[Ceiling | Mapping[str, Any]] | str | os.PathLike[str] | None = None,
     *,
     roof: str | None = None,
     layers_from: str = "auto",

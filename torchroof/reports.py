@@ -6,14 +6,23 @@ import gzip
 import os
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from torchroof.device.roof import PREFERENCES, Ceiling
-from torchroof.errors import OptionError, ReportFileError, TruncatedTrace, UnknownDevice
+from torchroof.errors import (
+    NO_PATH,
+    OptionError,
+    OutputError,
+    ReportFileError,
+    TruncatedTrace,
+    UnknownDevice,
+    reason_of,
+)
 from torchroof.report import codec, lenses, summary
 from torchroof.report.explain import Account, explain
 from torchroof.report.model import Kernel, ReportData, Row, Step
@@ -175,10 +184,12 @@ class Report:
         Beside them lie the report as JSON and a copy of the trace, if one is given. ``step`` is the place on
         TensorBoard's axis (default: the last step), ``name`` the run's (default: torchroof). A repeated write makes a
         new run, ``torchroof-2``; one with a larger ``step`` goes on in the run that is there, if it is not to be
-        ``fresh``. Gives the run's name. ``events=False`` leaves out what is TensorBoard's. Raises OutputError.
+        ``fresh``. Gives the run's name. ``events=False`` leaves out what is TensorBoard's. Raises OutputError,
+        OptionError for a name that leads out of the folder, and TraceError where there is no such trace.
         """
         from torchroof.views.tensorboard import logdir as folder
 
+        _check_logdir(logdir, trace_path, name or folder.RUN)
         made = (self.lines(self.by, top=TOP, fold=True), logdir, trace_path, step, name or folder.RUN, self.picture())
         return folder.write(self.data, self.headline, *made, fresh=fresh, events=events)
 
@@ -251,7 +262,7 @@ class Explained:
 def analyze(
     path: str | os.PathLike[str],
     device: str | None = None,
-    ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None = None,
+    ceilings: Sequence[Ceiling | Mapping[str, Any]] | str | os.PathLike[str] | None = None,
     *,
     roof: str | None = None,
     partial: bool = False,
@@ -262,10 +273,10 @@ def analyze(
     """The report of a Kineto trace (``.json`` or ``.json.gz``).
 
     ``device`` names a device of the catalogue, or ``"local"`` for the ceilings that were measured on this
-    machine, of the same device; ``ceilings`` are the limits themselves or a JSON file of them. Without either,
-    the trace says what it ran on. ``roof`` is ``"measured"`` or ``"datasheet"``, where both are known; without
-    it what was measured judges. Of a file that ends early, ``partial`` gives the report of its whole part; without it
-    TruncatedTrace is raised, which carries that report. ``layers_from="annotations"`` takes the ranges of
+    machine, of the same device; ``ceilings`` are the limits themselves, objects of their JSON form, or a JSON file.
+    Without either, the trace says what it ran on. ``roof`` is ``"measured"`` or ``"datasheet"``, where both are
+    known; without it what was measured judges. Of a file that ends early, ``partial`` gives the report of its
+    whole part; without it TruncatedTrace is raised, which carries that report. ``layers_from="annotations"`` takes the ranges of
     `record_function` for layers. ``memory_limit`` in bytes (default: 8 GiB) is what one file may take. Raises
     TraceError, OptionError, UnknownDevice and CeilingsError. ``models`` are formulas of ops of your own (see
     `torchroof.work`); RegistrationError for an op that has one.
@@ -279,9 +290,7 @@ def analyze(
     table = read(path, partial=True, memory_limit=memory_limit or MEMORY_LIMIT)
     if layers_from == "annotations":
         table = with_ranges_as_layers(table)
-    made = analyse(
-        table, device=wish.device, ceilings=wish.ceilings, local=wish.local, roof=wish.prefer, models=models
-    )
+    made = analyse(table, device=wish.device, ceilings=wish.ceilings, local=wish.local, roof=wish.prefer, models=models)
     report = Report(made)
     if table.cut and not partial:
         cut = TruncatedTrace(table.cut)
@@ -292,7 +301,7 @@ def analyze(
 
 def roof_wish(
     device: str | None,
-    ceilings: Sequence[Ceiling] | str | os.PathLike[str] | None,
+    ceilings: Sequence[Ceiling | Mapping[str, Any]] | str | os.PathLike[str] | None,
     roof: str | None,
     layers_from: str = "auto",
 ) -> Wish:
@@ -301,15 +310,16 @@ def roof_wish(
     Raises OptionError, UnknownDevice and CeilingsError.
     """
     from torchroof.device.catalog import find
-    from torchroof.device.ceilings_file import read_ceilings
+    from torchroof.device.ceilings_file import given_ceilings
     from torchroof.report.roofs import Wish
 
     if layers_from not in LAYERS_FROM:
         raise OptionError(f"layers cannot come from {layers_from!r}; choose one of {', '.join(LAYERS_FROM)}")
     if roof not in (None, *PREFERENCES):
         raise OptionError(f"roof must be one of {', '.join(PREFERENCES)}, not {roof!r}")
-    if isinstance(ceilings, str | os.PathLike):
-        ceilings = read_ceilings(Path(ceilings))
+    if device is not None and not isinstance(device, str):
+        raise OptionError(f"device must be the name of a device, not {device!r}")
+    ceilings = given_ceilings(ceilings)
     local = None
     if device == "local":
         device, local = None, _measured_here() if ceilings is None else None
@@ -335,8 +345,8 @@ def load(path: str | os.PathLike[str]) -> Report:
             text = gzip.decompress(text)
     except (EOFError, zlib.error, gzip.BadGzipFile) as why:
         raise ReportFileError(f"{path} is a damaged gzip file: {why}; make it again from its trace") from None
-    except OSError as why:
-        raise ReportFileError(f"cannot read the report {path}: {why.strerror or why}") from None
+    except (*NO_PATH, TypeError) as why:
+        raise ReportFileError(f"cannot read the report {path!s}: {reason_of(why)}") from None
     return Report(codec.decode(text, str(path)))
 
 
@@ -350,6 +360,29 @@ def is_saved_report(path: str | os.PathLike[str]) -> bool:
     except (OSError, ValueError, zlib.error):
         return False
     return codec.looks_like_report(head)
+
+
+def folder_in(logdir: str | os.PathLike[str], name: object = "") -> Path:
+    """A subfolder of a logdir. Raises OptionError for what is no path, and for a name that leads out of it."""
+    if not isinstance(logdir, str | os.PathLike) or not isinstance(where := os.fspath(logdir), str) or "\0" in where:
+        raise OptionError(f"logdir must be the path of a folder, not {logdir!r}")
+    if not isinstance(name, str) or "\0" in name or PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+        raise OptionError(f"{name!r} names no folder inside a logdir; give a plain name, such as exp1")
+    return Path(where, name)
+
+
+def _check_logdir(logdir: str | os.PathLike[str], trace: str | os.PathLike[str] | None, name: str) -> None:
+    """What is to be copied must be there, and no report may replace it."""
+    from torchroof.trace.container import opened
+
+    folder_in(logdir, name)
+    if trace is None:
+        return
+    opened(trace).close()
+    with suppress(*NO_PATH):
+        for target in Path(logdir).glob("*.report.json"):
+            if os.path.samefile(trace, target):
+                raise OutputError(f"{target} is the trace itself; choose another logdir, or rename the trace")
 
 
 def packed(text: bytes, path: str | os.PathLike[str]) -> bytes:
@@ -367,13 +400,19 @@ def _frame(columns: dict[str, list[Any]], hints: dict[str, Any]) -> pd.DataFrame
     import pandas
 
     return pandas.DataFrame(
-        {name: pandas.Series(values, dtype=_dtype(hints[name])) for name, values in columns.items()}
+        {name: pandas.Series(values, dtype=_dtype_of(values, hints[name])) for name, values in columns.items()}
     )
 
 
 def _made_up(name: str) -> Any:
     """The type of a column that `plain_columns` adds to a line's own."""
     return float if name == "share_of_step" else int
+
+
+def _dtype_of(values: list[Any], hint: Any) -> Any:
+    """A column's type; integers beyond 64 bits stay Python's own."""
+    beyond = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
+    return "object" if beyond else _dtype(hint)
 
 
 def _dtype(hint: Any) -> Any:

@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import UnsupportedOperation
 from typing import NoReturn
 
 from torchroof.cli import exit_codes
-from torchroof.errors import TorchroofError
+from torchroof.errors import TorchroofError, reason_of
 
 VERBS = (
     ("demo", "torchroof.cli.demo", "train a small network here and print its table"),
@@ -55,12 +56,14 @@ class _Version(argparse.Action):
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit code. ``argv`` is without the program's name."""
     words = list(sys.argv[1:] if argv is None else argv)
+    _stand_in_for_closed_streams()
     _never_fail_to_encode()
     try:
-        code = _run(words)
+        try:
+            code = _run(words)
+        except SystemExit as leaving:  # argparse, after --help and --version
+            code = int(leaving.code or 0)
         sys.stdout.flush()
-    except SystemExit as leaving:  # argparse, after --help and --version
-        return int(leaving.code or 0)
     except _UsageError as why:
         return _refuse(str(why))
     except TorchroofError as why:
@@ -68,6 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _let_go_of_stdout()
         return exit_codes.DONE
+    except OSError as why:
+        if why.filename is not None:  # a file's fault has its own message; what is left is the screen's
+            raise
+        _let_go_of_stdout()
+        told = "it is closed" if isinstance(why, UnsupportedOperation) else reason_of(why)
+        return _refuse(f"cannot write to standard output: {told}")
     except KeyboardInterrupt:
         print("torchroof: interrupted", file=sys.stderr)
         return exit_codes.INTERRUPTED
@@ -107,6 +116,14 @@ def _refuse(message: str) -> int:
     line = "".join(c if c.isprintable() else "?" for c in " ".join(message.splitlines()))
     print(f"torchroof: {line}", file=sys.stderr)
     return exit_codes.UNUSABLE
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Python has None for a stream that the shell closed: what is said on it is lost, an answer is a fault."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull)  # noqa: SIM115 - it lives as long as the process; writing to it fails
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _never_fail_to_encode() -> None:

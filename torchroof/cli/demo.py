@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from torchroof.cli import exit_codes
-from torchroof.errors import OptionError
+from torchroof.errors import CaptureError, OptionError
 from torchroof.profiling import profile, require_torch, schedule
 from torchroof.workloads import NAMES
 
@@ -53,8 +53,12 @@ def _train(args: argparse.Namespace) -> profile:
     device = _device(args.device)
     what = f"training {args.model} on {device}: {chosen.steps} steps that count, after two to warm up"
     print(f"{what}; the first run on a machine measures its limits, too", file=sys.stderr)
-    workload = build(args.model, chosen, device)
-    workload.step()
+    try:
+        workload = build(args.model, chosen, device)
+        workload.step()
+    except RuntimeError as why:
+        first = (str(why).strip().splitlines() or ["no reason given"])[0]
+        raise CaptureError(f"{args.model} cannot be trained here: {first}; try a smaller --batch-size") from None
     plan = schedule(warmup=1, active=chosen.steps)
     with profile(workload.model, schedule=plan, logdir=args.logdir) as prof:
         for _ in range(1 + chosen.steps):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -25,9 +26,9 @@ def files_of(names: list[str]) -> list[str]:
     """The files meant: those named, and of a folder the traces in it. Raises TraceError for a name of nothing."""
     found: list[str] = []
     for name in names:
-        if len(names) > 1 and not Path(name).exists():
+        if len(names) > 1 and name and not os.path.exists(name):
             raise TraceError(f"{name}: no such file; check the path")
-        found.extend(map(str, traces_in(name)) if Path(name).is_dir() else [name])
+        found.extend(map(str, traces_in(name)) if name and os.path.isdir(name) else [name])
     return found
 
 

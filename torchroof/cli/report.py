@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torchroof import reports
 from torchroof.cli import exit_codes, ranks
 from torchroof.device.roof import PREFERENCES
-from torchroof.errors import OptionError, OutputError, TruncatedTrace
+from torchroof.errors import NO_PATH, OptionError, OutputError, TruncatedTrace, reason_of
 from torchroof.report import codec
 from torchroof.report.lenses import BY, SORT, filter_of
 from torchroof.reports import Report
@@ -135,15 +135,15 @@ def _check(args: argparse.Namespace) -> None:
 def _same(first: str, second: str) -> bool:
     try:
         return os.path.samefile(first, second)
-    except OSError:
+    except NO_PATH:
         return False
 
 
 def _make_folder(path: str) -> None:
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
-    except OSError as why:
-        raise OutputError(f"cannot make the folder {path}: {why.strerror or why}") from None
+    except NO_PATH as why:
+        raise OutputError(f"cannot make the folder {path}: {reason_of(why)}") from None
 
 
 def _report(args: argparse.Namespace) -> tuple[Report, int]:

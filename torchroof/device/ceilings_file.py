@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from torchroof.device.roof import PATTERNS, Ceiling
-from torchroof.errors import CeilingsError
+from torchroof.errors import NO_PATH, CeilingsError, reason_of
 
 UNITS = {"compute": "FLOP/s", "bandwidth": "byte/s", "launch": "s", "host": "s"}
 """The unit of each kind of ceiling."""
@@ -18,6 +18,7 @@ PIPES = ("matrix", "vector")
 ORIGINS = ("datasheet", "measured", "derived", "given")
 
 _FIELDS = tuple(f.name for f in fields(Ceiling))
+_LARGEST = 1e30
 _REQUIRED = ("kind", "value", "unit")
 _TEXTS = ("kind", "precision", "pipe", "level", "unit", "origin", "source", "confidence", "measured_at", "pattern")
 _ONLY_FOR = {
@@ -31,16 +32,36 @@ _ONLY_FOR = {
 
 def read_ceilings(path: str | Path) -> tuple[Ceiling, ...]:
     """The ceilings of a JSON file. Raises CeilingsError, in one line that names the file and the item."""
+    if not os.fspath(path):
+        raise CeilingsError("the name of the ceilings file is empty; name a file")
     try:
-        data = json.loads(Path(path).read_bytes())
-    except OSError as why:
-        raise CeilingsError(f"cannot read the ceilings file {path}: {why.strerror or why}") from None
+        text = Path(path).read_bytes()
+    except NO_PATH as why:
+        raise CeilingsError(f"cannot read the ceilings file {path}: {reason_of(why)}") from None
+    try:
+        data = json.loads(text)
     except ValueError as why:
         raise CeilingsError(f"{path} is not JSON: {why}") from None
+    except RecursionError:
+        raise CeilingsError(f"{path} is nested too deeply for a list of ceilings") from None
     try:
         return ceilings_from_json(data)
     except CeilingsError as why:
         raise CeilingsError(f"{path}: {why}") from None
+
+
+def given_ceilings(given: object) -> tuple[Ceiling, ...] | None:
+    """The ceilings that a caller gave: values, objects of the JSON form, or a JSON file's path. None stays None.
+
+    Raises CeilingsError.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str | os.PathLike):
+        return read_ceilings(os.fspath(given))
+    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+        raise CeilingsError(f"ceilings must be a list of Ceiling or a JSON file's path, not {given!r}")
+    return ceilings_from_json([asdict(c) if isinstance(c, Ceiling) else c for c in given])
 
 
 def ceilings_from_json(data: object) -> tuple[Ceiling, ...]:
@@ -80,6 +101,8 @@ def _ceiling(place: str, item: object) -> Ceiling:
         raise CeilingsError(f"{place} has the unknown pattern {item['pattern']!r}; known are {', '.join(PATTERNS)}")
     if item.get("median_value") is not None:
         _check_positive(place, "median_value", item["median_value"])
+    if item["kind"] in ("compute", "bandwidth") and item["value"] < 1:
+        raise CeilingsError(f"{place} has value = {item['value']!r}; under 1 {item['unit']} is no limit of a device")
     values = {"origin": "given", "source": "ceilings file"} | {k: v for k, v in item.items() if v is not None}
     return Ceiling(**values | {"value": float(item["value"])})
 
@@ -105,5 +128,6 @@ def _check_kind(place: str, item: Mapping[str, Any]) -> None:
 
 def _check_positive(place: str, key: str, value: object) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
-        raise CeilingsError(f"{place} has {key} = {value!r}, which is not a positive finite number")
+    if not number or not 0 < value <= _LARGEST:  # type: ignore[operator]
+        shown = "a number beyond all measure" if isinstance(value, int) and value > _LARGEST else repr(value)
+        raise CeilingsError(f"{place} has {key} = {shown}, which is not a positive finite number")

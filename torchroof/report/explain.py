@@ -106,6 +106,8 @@ def explain(data: ReportData, path: str, registry: Registry | None = None) -> Ac
     ``registry`` gives the formulas in words (default: the installed ones). Raises OptionError where nothing has
     the path.
     """
+    if not isinstance(path, str):
+        raise OptionError(f"{path!r} is no layer's path; give a text, such as encoder.layer.0")
     registry = registry or installed().registry
     loose = [row for row in data.rows if row.path is None and layer_label(row, None) == path]
     if loose:

@@ -98,18 +98,24 @@ def _check(by: str, sort: str, top: int | None, depth: int | None) -> None:
         raise OptionError(f"cannot group by {by!r}; choose one of {', '.join(BY)}")
     if sort not in SORT:
         raise OptionError(f"cannot sort by {sort!r}; choose one of {', '.join(SORT)}")
-    if top is not None and top < 1:
-        raise OptionError(f"cannot show the top {top}; give a number of at least 1")
-    if depth is not None and depth < 0:
-        raise OptionError(f"there is no depth {depth}; give 0 for the whole model, 1 for its parts, and so on")
+    if top is not None and (not _is_whole(top) or top < 1):
+        raise OptionError(f"cannot show the top {top!r}; give a whole number of at least 1")
+    if depth is not None and (not _is_whole(depth) or depth < 0):
+        raise OptionError(f"there is no depth {depth!r}; give 0 for the whole model, 1 for its parts, and so on")
     if depth is not None and by != "layer":
         raise OptionError(f"a depth is one of layers, and this table is by {by}; leave out one of the two")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def filter_of(filter: str | None) -> re.Pattern[str] | None:
     """The regular expression of a filter, None for none. Raises OptionError."""
     if filter is None:
         return None
+    if not isinstance(filter, str):
+        raise OptionError(f"the filter {filter!r} is no text; give a regular expression")
     try:
         return re.compile(filter)
     except (re.error, OverflowError, RecursionError) as error:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import msgspec
 
-from torchroof.errors import NotATrace, TraceError, TruncatedTrace
+from torchroof.errors import NO_PATH, NotATrace, TraceError, TruncatedTrace, reason_of
 from torchroof.trace.mending import BETWEEN, REACH, Salvage, object_of
 
 MEMORY_LIMIT = 8 << 30
@@ -51,6 +51,8 @@ Piece = tuple[bytes, Events, int, bool]
 def opened(path: str | os.PathLike[str]) -> BinaryIO:
     """The file, open for reading; every way in which it cannot be is a TraceError."""
     try:
+        if not os.fspath(path):
+            raise TraceError("the name of the trace is empty; name a file")
         if Path(path).is_dir():
             raise TraceError(f"{path} is a folder; name one trace file in it")
         return Path(path).open("rb")
@@ -58,12 +60,8 @@ def opened(path: str | os.PathLike[str]) -> BinaryIO:
         raise TraceError(f"{path}: no such file; check the path") from None
     except PermissionError:
         raise TraceError(f"{path}: no permission to read it; check the file's mode and owner") from None
-    except (OSError, ValueError) as fault:
-        raise TraceError(f"{path!s}: cannot be opened ({_reason(fault)}); check the path") from None
-
-
-def _reason(fault: Exception) -> str:
-    return getattr(fault, "strerror", None) or str(fault)
+    except NO_PATH as fault:
+        raise TraceError(f"{path!s}: cannot be opened ({reason_of(fault)}); check the path") from None
 
 
 def blocks(file: BinaryIO, source: str, limit: int = MEMORY_LIMIT) -> Iterator[bytes]:
@@ -82,7 +80,7 @@ def blocks(file: BinaryIO, source: str, limit: int = MEMORY_LIMIT) -> Iterator[b
             yield first
             first = file.read(_BLOCK)
     except OSError as fault:
-        raise TraceError(f"{source}: cannot be read ({_reason(fault)})") from None
+        raise TraceError(f"{source}: cannot be read ({reason_of(fault)})") from None
 
 
 def _inflated(file: BinaryIO, packed: bytes, source: str, limit: int) -> Iterator[bytes]:
@@ -204,6 +202,8 @@ class Container:
             raise TruncatedTrace(self.cut)
         if start != b"{":
             what = "holds nothing but blanks" if not start else "is not JSON"
+            if _is_json(self._text):
+                what = "is JSON but no object"
             raise NotATrace(f"{self._source} {what}; a Kineto trace is a JSON object with traceEvents")
         position = 0
         while True:
@@ -377,6 +377,14 @@ def _decode_object(text: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise msgspec.DecodeError("no object")
     return value
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except _FAULTS:
+        return False
+    return True
 
 
 def _is_object(text: bytes) -> bool:

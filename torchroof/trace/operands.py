@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import msgspec
 
 from torchroof.tensors import DType, OpCall, Operand, Scalar, TensorSpec, dtype_named
+
+_BEYOND = 2**63
+"""More elements than a tensor can have."""
 
 Lists = tuple[bytes, bytes, bytes, bytes]
 """Dims, types, strides and concrete values as JSON text; empty where the file has no such key."""
@@ -60,7 +64,7 @@ def _operand(type_name: Any, dims: Any, strides: Any, concrete: Any) -> Operand:
 
 
 def _sizes(dims: Any) -> tuple[int, ...] | None:
-    if isinstance(dims, list) and all(isinstance(n, int) and n >= 0 for n in dims):
+    if isinstance(dims, list) and all(isinstance(n, int) and 0 <= n < _BEYOND for n in dims) and prod(dims) < _BEYOND:
         return tuple(dims)
     return None
 

@@ -32,7 +32,8 @@ def plain_columns(lines: Lines) -> dict[str, list[Any]]:
 
 
 def csv_text(lines: Lines) -> str:
-    """The table as CSV with a header; unknown is empty. Names lose what a terminal would obey."""
+    """The table as CSV with a header; unknown is empty. Names lose what a terminal would obey, and
+    get a quote in front where a spreadsheet would take them for a formula."""
     table = plain_columns(lines)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -44,4 +45,7 @@ def csv_text(lines: Lines) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
-    return clean(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    text = clean(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

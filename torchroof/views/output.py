@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from torchroof.errors import OutputError
+from torchroof.errors import NO_PATH, OutputError, reason_of
 
 Write = Callable[[bytes], None]
 
@@ -22,12 +22,12 @@ def output(path: str | os.PathLike[str]) -> Iterator[Write]:
     The file takes its name when the block ends well; else nothing is left, and what had the name keeps it.
     Pipes and devices are written to directly. Raises OutputError.
     """
-    target = Path(os.path.realpath(path))
-    direct = target.exists() and not target.is_file() and not target.is_dir()
-    draft = target if direct else target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.tmp")
     try:
+        target = Path(os.path.realpath(path))
+        direct = target.exists() and not target.is_file() and not target.is_dir()
+        draft = target if direct else target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}.tmp")
         file = _open(target, draft, path)
-    except OSError as why:
+    except NO_PATH as why:
         raise _fault(path, why) from None
     try:
         yield _writer(file, path)
@@ -74,5 +74,5 @@ def _finish(file: BinaryIO, target: Path, draft: Path, path: str | os.PathLike[s
         raise _fault(path, why) from None
 
 
-def _fault(path: str | os.PathLike[str], why: OSError) -> OutputError:
-    return OutputError(f"cannot write {path}: {why.strerror or why}; choose another place with -o or save()")
+def _fault(path: str | os.PathLike[str], why: Exception) -> OutputError:
+    return OutputError(f"cannot write {path}: {reason_of(why)}; choose another place with -o or save()")
