@@ -276,10 +276,10 @@ def analyze(
     machine, of the same device; ``ceilings`` are the limits themselves, objects of their JSON form, or a JSON file.
     Without either, the trace says what it ran on. ``roof`` is ``"measured"`` or ``"datasheet"``, where both are
     known; without it what was measured judges. Of a file that ends early, ``partial`` gives the report of its
-    whole part; without it TruncatedTrace is raised, which carries that report. ``layers_from="annotations"`` takes the ranges of
-    `record_function` for layers. ``memory_limit`` in bytes (default: 8 GiB) is what one file may take. Raises
-    TraceError, OptionError, UnknownDevice and CeilingsError. ``models`` are formulas of ops of your own (see
-    `torchroof.work`); RegistrationError for an op that has one.
+    whole part; without it TruncatedTrace is raised, which carries that report. ``layers_from="annotations"``
+    takes the ranges of `record_function` for layers. ``memory_limit`` in bytes (default: 8 GiB) is what one
+    file may take. Raises TraceError, OptionError, UnknownDevice and CeilingsError. ``models`` are formulas of
+    ops of your own (see `torchroof.work`); RegistrationError for an op that has one.
     """
     from torchroof.join.ranges import with_ranges_as_layers
     from torchroof.report.build import analyse
