@@ -247,10 +247,6 @@ class profile:
         """A window has closed: the one before it is forgotten."""
         if trace is None:
             return
-        if not trace.is_file():
-            self._notes.append(f"the recording was lost: {trace.parent}, where torch was to write it, is gone or full")
-            self._trace = self._report = None
-            return
         if self._trace is not None and self._trace != trace:
             with suppress(OSError):
                 self._trace.unlink()
