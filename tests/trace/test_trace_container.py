@@ -241,3 +241,17 @@ def test_a_decoder_that_changed_its_messages_would_be_noticed() -> None:
         with pytest.raises(msgspec.DecodeError) as caught:
             msgspec.json.decode(text)
         assert words in str(caught.value)
+
+
+def test_an_event_of_many_chunks_is_found_whole(tmp_path: Path) -> None:
+    """Its name is as long as hundreds of chunks, full of what looks like the end of an event, and is kept in part."""
+    long = "x" * 300_000 + "} , y" * 1000
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 1}
+        for at, name in enumerate(("a", long, "b", "} , {" * 50_000, "c"))
+    ]
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    for chunk in (64, 1000, 1 << 18):
+        table = read(tmp_path / "t.json", chunk_bytes=chunk)
+        assert table.events == 5 and [len(name) for name in table.names] == [1, 100_001, 1, 100_001, 1]
+        assert not [note for note in table.notes if note.kind in ("mended", "lost_events")]

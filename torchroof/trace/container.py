@@ -239,9 +239,13 @@ class Container:
     def _next_piece(self, decode: Callable[[bytes], Events], least: int) -> Piece[Events]:
         """A piece of at least so many bytes, or the rest of the list."""
         while True:
-            cut = BETWEEN.search(self._text, least)
-            while cut is None and self._fill(2 * least):
-                cut = BETWEEN.search(self._text, least)
+            cut, start = BETWEEN.search(self._text, least), least
+            while cut is None:  # in a long event, what was searched is not searched again
+                brace = self._text.rfind(b"}", start)
+                start = brace if brace >= 0 else max(start, len(self._text))
+                if not self._fill(2 * len(self._text)):
+                    break
+                cut = BETWEEN.search(self._text, start)
             if cut is None:
                 return self._last_piece(decode)
             text = b"[%b]" % self._text[: cut.start(1)]

@@ -16,6 +16,8 @@ KINDS = 16
 """A name's code is its number times this, plus the kind of the event."""
 ON_DEVICE = 8
 """Added to the kind of what runs on a device."""
+_LONGEST = 100_000
+"""Characters of a name that are kept: more than any real one has, and few enough to be looked through often."""
 _INTEGER = re.compile(r"-?\d{1,40}")
 
 
@@ -41,7 +43,7 @@ class CategoryNames(dict[str, int]):
 
     def __missing__(self, name: str) -> int:
         self._names.bytes += 100 + len(name)
-        code = self[name] = self._code(name)
+        code = self[name] = self._code(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…")
         return code
 
     def _code(self, name: str) -> int:
