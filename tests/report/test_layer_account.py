@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 from reading import layer, report, row
+from torch import nn
 
+import torchroof
 from torchroof.errors import OptionError
 from torchroof.report import codec
 from torchroof.report.explain import explain
@@ -195,3 +198,16 @@ def test_a_report_without_a_roof_or_layers() -> None:
 def test_layers_alone_make_a_container() -> None:
     layers = (Layer(path="a", type="A"), Layer(path="a.b", type="B"))
     assert explain(report([row("a", 10)], layers), "a").children is not None
+
+
+def test_the_time_of_each_step_adds_up_to_the_layer_s() -> None:
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU())
+    with torchroof.profile(model, measure=False) as prof:
+        for _ in range(4):
+            model(torch.ones(2, 8))
+            prof.step()
+    for path in ("", "0"):
+        account = prof.report.explain(path).data
+        assert len(account.kernel_ns_per_step) == 3
+        assert sum(account.kernel_ns_per_step) == account.total.kernel_ns
+    assert "over 3 steps" in str(prof.report.explain("0"))

@@ -88,6 +88,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     """Divisor for means per step (steps x devices)."""
     step_ns: int
+    kernel_ns_per_step: tuple[int, ...] = ()
+    """Kernel time of ``total`` in each counted step."""
     parts: tuple[Part, ...]
     """Its own ops by phase, those with the most headroom first; without those of the layers in it."""
     kernels: tuple[Kernel, ...]
@@ -151,6 +153,7 @@ def _account(
         why=why(own) if own else None,
         steps=whole.steps,
         step_ns=whole.step_ns,
+        kernel_ns_per_step=tuple(map(sum, zip(*(row.kernel_ns_per_step for row in within), strict=True))),
         parts=parts_of(data, own, registry),
         kernels=_merged(name, (k for k in data.kernels if (k.path, k.phase, k.op) in keys)),
         copies=tuple(c for c in data.copies if c.path in chosen),

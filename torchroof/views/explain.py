@@ -111,6 +111,9 @@ def _facts(account: Account) -> Iterator[tuple[str, str, str]]:
         if tensors:
             yield name, ", ".join(map(_tensor, tensors)), ""
     yield "time", _time(account.total, account), ""
+    if len(account.kernel_ns_per_step) > 1:
+        low, high = units.span(min(account.kernel_ns_per_step), max(account.kernel_ns_per_step))
+        yield "varies", f"{low} to {high} over {len(account.kernel_ns_per_step)} steps", ""
     if account.children is not None and account.members:
         yield "its own ops", _time(account.own, account), ""
     for name, ns in (("casts", account.total.cast_ns), ("layout", account.total.layout_ns)):
