@@ -28,14 +28,14 @@ def tiny() -> Loop:
 
 
 def resnet() -> Loop:
-    """The demo's ResNet-18 with a batch of 8."""
-    workload = networks.build("resnet", networks.sizes("resnet", batch_size=8))
+    """The demo's ResNet-18 with a batch of 32."""
+    workload = networks.build("resnet", networks.sizes("resnet", batch_size=32))
     return workload.model, workload.step
 
 
 def transformer() -> Loop:
-    """The demo's transformer with a batch of 2."""
-    workload = networks.build("transformer", networks.sizes("transformer", batch_size=2))
+    """The demo's transformer with a batch of 8."""
+    workload = networks.build("transformer", networks.sizes("transformer", batch_size=8))
     return workload.model, workload.step
 
 

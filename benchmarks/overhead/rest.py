@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -21,6 +22,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity
 
 import torchroof
+from torchroof.workloads import networks
 
 CALLS = 20_000
 
@@ -36,6 +38,10 @@ def _profile(model: nn.Module, **options: Any) -> torchroof.profile:
     return torchroof.profile(model, measure=False, max_events=10**9, **options)
 
 
+def _bare(**options: Any) -> torch.profiler.profile:
+    return torch.profiler.profile(activities=[ProfilerActivity.CPU], record_shapes=True, **options)
+
+
 def module_call(rounds: int) -> dict[str, float]:
     """µs of a module call in a tight loop, recorded by us less recorded by torch.profiler alone."""
     model, x = Pass(), torch.ones(4, 16)
@@ -48,7 +54,7 @@ def module_call(rounds: int) -> dict[str, float]:
 
     bare, ours = [], []
     for _ in range(rounds):
-        with torch.profiler.profile(activities=[ProfilerActivity.CPU], record_shapes=True):
+        with _bare():
             bare.append(call())
         with _profile(model):
             ours.append(call())
@@ -79,8 +85,9 @@ def after_the_window(rounds: int, steps: int = 30) -> dict[str, float]:
 
 
 def leaving(rounds: int) -> dict[str, float]:
-    """Wall seconds to leave the block after 3 recorded steps of the ResNet, and to make its report."""
-    model, step = LOOPS["resnet"]()
+    """Wall seconds to leave the block after 3 recorded steps of ResNet-50's size, and to make its report."""
+    workload = networks.build("resnet", networks.sizes("resnet", blocks=6, batch_size=1))  # 52 convolutions
+    model, step = workload.model, workload.step
     leave, report, events = [], [], 0
     for _ in range(rounds + 1):
         prof = _profile(model, schedule=torchroof.schedule(0, 1, 3))
@@ -99,17 +106,25 @@ def leaving(rounds: int) -> dict[str, float]:
 
 
 def memory(windows: int) -> dict[str, float]:
-    """MB of resident memory after a third of many windows, and at their end; each has one step of the tiny loop."""
+    """MB of resident memory that many windows add after a third of them; each has one step of the tiny loop."""
     model, step = LOOPS["tiny"]()
-    early = 0.0
-    with _profile(model, schedule=torchroof.schedule(0, 0, 1, repeat=0)) as prof:
+
+    def added(end: Callable[[], None]) -> float:
+        early = 0.0
         for number in range(windows):
             step()
-            prof.step()
+            end()
             if number == windows // 3:
                 early = _resident_mb()
-        late = _resident_mb()
-    return {"windows": windows, "after a third": early, "at the end": late}
+        return _resident_mb() - early
+
+    with (
+        warnings.catch_warnings(action="ignore"),
+        _bare(schedule=torch.profiler.schedule(wait=0, warmup=0, active=1, repeat=0)) as prof,
+    ):
+        bare = added(prof.step)
+    with _profile(model, schedule=torchroof.schedule(0, 0, 1, repeat=0)) as ours:
+        return {"windows": windows, "torch.profiler": bare, "torchroof": added(ours.step)}
 
 
 def _resident_mb() -> float:
@@ -128,7 +143,7 @@ def main() -> None:
         "module call, µs": module_call(args.rounds),
         "after the window, ms a step": after_the_window(args.rounds),
         "leaving the block, s": leaving(args.rounds),
-        "memory, MB": memory(args.windows),
+        "memory added, MB": memory(args.windows),
     }
     for name, found in results.items():
         print(f"{name:30} " + "  ".join(f"{key} {value:.4g}" for key, value in found.items()))

@@ -1,10 +1,10 @@
 """What recording costs a step: each way of profiling beside bare torch.profiler on the same loop, in one process.
 
-    python benchmarks/overhead/steps.py [--rounds 9] [--steps 12] [--loop tiny]
+    python benchmarks/overhead/steps.py [--rounds 9] [--steps 12] [--loop tiny] [--way torchroof]
 
-Thread CPU time with one torch thread; rounds go through all ways in turn, so that a slow minute hits each.
-Printed are the 10th percentile and the median over all steps, as ratios to bare torch.profiler with
-record_shapes, and wall time beside.
+Thread CPU time with one torch thread; a round goes through all ways in turn, so that a slow minute hits each.
+Of each round come the ratios to bare torch.profiler with record_shapes of the steps' 10th percentile and of
+their median, and of the median of wall time; printed are the medians of these ratios over the rounds.
 """
 
 from __future__ import annotations
@@ -90,18 +90,17 @@ def _installed(way: str) -> bool:
     return True
 
 
-def measure(name: str, rounds: int, steps: int) -> dict[str, dict[str, float]]:
+def measure(name: str, ways: list[str], rounds: int, steps: int) -> dict[str, dict[str, float]]:
     """Ratios to BASE of one loop, by way."""
     loop = LOOPS[name]()
-    ways = [way for way in WAYS if _installed(way)]
-    times: dict[str, list[Timing]] = {way: [] for way in ways}
+    ratios: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     for turn in range(rounds + 1):
-        for place in range(len(ways)):
-            way = ways[(place + turn) % len(ways)]
-            found = timed(loop, way, steps)
-            if turn:  # the first round warms up
-                times[way].extend(found)
-    return {way: _against(times[way], times[BASE]) for way in ways}
+        order = ways[turn % len(ways) :] + ways[: turn % len(ways)]
+        times = {way: timed(loop, way, steps) for way in order}
+        if turn:  # the first round warms up
+            for way in ways:
+                ratios[way].append(_against(times[way], times[BASE]))
+    return {way: {key: median(r[key] for r in found) for key in found[0]} for way, found in ratios.items()}
 
 
 def _against(found: list[Timing], base: list[Timing]) -> dict[str, float]:
@@ -123,12 +122,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--loop", choices=LOOPS, action="append")
+    parser.add_argument("--way", choices=WAYS, action="append", help="leave all others out, save the base")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    ways = [way for way in WAYS if way == BASE or (way in args.way if args.way else _installed(way))]
     results = {}
     for name in args.loop or LOOPS:
-        results[name] = measure(name, args.rounds, args.steps)
+        results[name] = measure(name, ways, args.rounds, args.steps)
         print(f"{name}: {LOOPS[name].__doc__}")
         for way, r in results[name].items():
             print(

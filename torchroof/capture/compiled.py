@@ -26,6 +26,8 @@ class CompileWatch:
         self._after = after
         self._hooks = hooks
         self._handler: Any = None
+        self.attached = False
+        """Whether it listens: then no hook of ours is in while something is compiled."""
         self.count = 0
         """Compilations so far."""
 
@@ -40,10 +42,11 @@ class CompileWatch:
         handler.register_start_callback(self._begin)
         handler.register_end_callback(self._end)
         self._handler = handler
+        self.attached = True
 
     def detach(self) -> None:
         """Listens no more."""
-        handler, self._handler = self._handler, None
+        handler, self._handler, self.attached = self._handler, None, False
         if handler is None:
             return
         for remove, callback in (

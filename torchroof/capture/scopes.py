@@ -12,9 +12,11 @@ import threading
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import FrameType
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
@@ -28,9 +30,6 @@ _SHAPES_PER_LAYER = 64
 _COMPILE_WARNING = r"Using `torch\.compile\(module\)` when there are global hooks"
 
 _UNFIT = re.compile(r'[\\"\x00-\x1f\x7f\ud800-\udfff]')
-
-_Frame = tuple[nn.Module, int, Scope, BaseException | None]
-"""An open call: its module, its position in the thread's columns, its scope, the exception being handled."""
 
 
 class _Thread:
@@ -51,9 +50,10 @@ class _Thread:
 class _Layer:
     """What is known of one path."""
 
-    __slots__ = ("aliases", "parameters", "path", "scope_name", "seen", "shapes", "type")
+    __slots__ = ("aliases", "index", "last", "parameters", "path", "scope_name", "seen", "shapes", "type")
 
-    def __init__(self, paths: tuple[str, ...], type_name: str) -> None:
+    def __init__(self, index: int, paths: tuple[str, ...], type_name: str) -> None:
+        self.index = index
         self.path, *aliases = paths
         self.aliases = tuple(aliases)
         self.type = type_name
@@ -61,6 +61,30 @@ class _Layer:
         self.parameters: tuple[Any, ...] = ()
         self.shapes: list[ShapeFact] = []
         self.seen: set[tuple[Found, Found]] = set()
+        self.last: _Pair | None = None
+
+
+_Frame = tuple[nn.Module, _Layer, int, Scope, BaseException | None]
+"""An open call: its module and layer, its position in the thread's columns, its scope, the exception being handled."""
+_Pair = tuple[tuple[int, ...], torch.dtype, tuple[int, ...], torch.dtype]
+"""Shape and element type of the one tensor that came in, and of the one that went out."""
+
+
+def _as_last(last: _Pair, args: tuple[Any, ...], output: Any) -> bool:
+    """Whether a call had the shapes of the layer's last one: asked first, for a new signature takes longer."""
+    if len(args) != 1 or type(output) is not torch.Tensor or type(args[0]) is not torch.Tensor:
+        return False
+    given = args[0]
+    return given.shape == last[0] and output.shape == last[2] and given.dtype is last[1] and output.dtype is last[3]
+
+
+def _pair(inputs: Found, outputs: Found) -> _Pair | None:
+    return (*inputs[0], *outputs[0]) if len(inputs) == len(outputs) == 1 else None
+
+
+def _forget(known: dict[int, Any], key: int, _: object) -> None:
+    """A module is gone, and its id free for another."""
+    known.pop(key, None)
 
 
 def _fit(path: str) -> str:
@@ -77,9 +101,9 @@ class ModuleScopes:
     def __init__(self, roots: Mapping[str, nn.Module]) -> None:
         self._book = PathBook(roots)
         self._layers: list[_Layer] = []
-        self._by_path: dict[tuple[str, str], int] = {}
+        self._by_path: dict[tuple[str, str], _Layer] = {}
         self._taken: set[str] = set()
-        self._by_id: dict[int, tuple[weakref.ref[nn.Module], int]] = {}
+        self._by_id: dict[int, tuple[weakref.ref[nn.Module], _Layer | None]] = {}
         self._local = threading.local()
         self._threads: list[_Thread] = []
         self._handles: list[Any] = []
@@ -171,8 +195,8 @@ class ModuleScopes:
 
     def _called(self) -> list[tuple[int, nn.Module]]:
         """The modules that ran and still live, with the layer (by index) that each is."""
-        called = ((index, reference()) for reference, index in self._by_id.values() if index >= 0)
-        return [(index, module) for index, module in called if module is not None]
+        called = ((layer, reference()) for reference, layer in list(self._by_id.values()))
+        return [(layer.index, module) for layer, module in called if layer is not None and module is not None]
 
     def _uncalled(self) -> Iterator[tuple[int, nn.Module]]:
         """Modules below a layer that were not called, with the layer: what is done with their parameters, it does
@@ -197,61 +221,59 @@ class ModuleScopes:
 
     def _enter(self, module: nn.Module, args: Any) -> None:
         api = self._api
-        if api.is_compiling():
+        if not self._compiler.attached and api.is_compiling():
             return
         try:
             known = self._by_id.get(id(module))
-            if known is None or known[0]() is not module:
-                known = self._meet(module)
-            index = known[1]
-            if index < 0:
+            layer = self._meet(module) if known is None else known[1]
+            if layer is None:
                 return
             try:
                 thread: _Thread = self._local.thread
             except AttributeError:
                 thread = self._new_thread()
             position = len(thread.layer)
-            thread.layer.append(index)
+            thread.layer.append(layer.index)
             thread.before.append(api.sequence_number())
             thread.after.append(-1)
             if api.graph_task() != -1:
                 thread.recompute.append(position)
-            scope = api.scope(self._layers[index].scope_name)
-            thread.stack.append((module, position, scope, sys.exception()))
+            scope = api.scope(layer.scope_name)
+            thread.stack.append((module, layer, position, scope, sys.exception()))
             scope.__enter__()
         except Exception as fault:
             self._note(fault)
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        if self._api.is_compiling():
+        api = self._api
+        if not self._compiler.attached and api.is_compiling():
             return
         try:
-            thread: _Thread | None = getattr(self._local, "thread", None)
-            if thread is None or not thread.stack:
+            try:
+                thread: _Thread = self._local.thread
+            except AttributeError:
                 return
             stack = thread.stack
-            if stack[-1][0] is not module and not self._unwind_to(thread, module):
+            if not stack or (stack[-1][0] is not module and not self._unwind_to(thread, module)):
                 return
-            _, position, scope, before = stack.pop()
-            thread.after[position] = self._api.sequence_number()
+            _, layer, position, scope, before = stack.pop()
+            thread.after[position] = api.sequence_number()
             scope.__exit__(None, None, None)
-            cut = False
             if output is None:
                 raised = sys.exception()
-                cut = raised is not None and raised is not before
-                if cut:
+                if raised is not None and raised is not before:
                     thread.cut.append(position)
-            layer = self._layers[thread.layer[position]]
+                    return
+            if api.is_tracing() or (layer.last is not None and _as_last(layer.last, args, output)):
+                return
         except Exception as fault:
             self._note(fault)
             return
-        if not cut and not self._api.is_tracing():
-            try:
-                signature = (tensors_in(args), tensors_in(output))
-                if signature not in layer.seen:
-                    self._add_shapes(layer, module, signature)
-            except Exception as fault:
-                self._note(fault, "the shapes of a layer call")
+        try:
+            if not api.is_compiling():
+                self._see_shapes(layer, module, args, output)
+        except Exception as fault:
+            self._note(fault, "the shapes of a layer call")
 
     def _unwind_to(self, thread: _Thread, module: nn.Module) -> bool:
         """Closes what lies above the module's open call; False where it has none (it is no layer)."""
@@ -262,26 +284,26 @@ class ModuleScopes:
         return True
 
     def _close(self, thread: _Thread, cut: bool, end_scope: bool = True) -> None:
-        _, position, scope, _ = thread.stack.pop()
+        _, _, position, scope, _ = thread.stack.pop()
         thread.after[position] = self._api.sequence_number() if end_scope else -1
         if cut:
             thread.cut.append(position)
         if end_scope:
             scope.__exit__(None, None, None)
 
-    def _meet(self, module: nn.Module) -> tuple[weakref.ref[nn.Module], int]:
-        """A module seen for the first time; the index is -1 for one that is no layer."""
+    def _meet(self, module: nn.Module) -> _Layer | None:
+        """A module seen for the first time; None for one that is no layer."""
         self._compiler.attach()
-        index = -1
+        layer = None
         if holds_wrapped(module) is None:
-            index = self._layer_at(self._book.paths(module, self._enclosing()), type(module).__name__)
+            layer = self._layer_at(self._book.paths(module, self._enclosing()), type(module).__name__)
         else:
             self._book.adopt(module)
         for one in (self._book.original(module), module):
-            self._by_id[id(one)] = entry = (weakref.ref(one), index)
-        return entry
+            self._by_id[id(one)] = (weakref.ref(one, partial(_forget, self._by_id, id(one))), layer)
+        return layer
 
-    def _layer_at(self, paths: tuple[str, ...], type_name: str) -> int:
+    def _layer_at(self, paths: tuple[str, ...], type_name: str) -> _Layer:
         """The layer of a path and class. Another class at the same path (a module replaced) is another layer, and
         its path gets a number."""
         fit = tuple(_fit(path) for path in paths)
@@ -292,23 +314,25 @@ class ModuleScopes:
                 number += 1
                 path = f"{fit[0]}_{number}"
             self._taken.add(path)
-            known = self._by_path[paths[0], type_name] = len(self._layers)
-            self._layers.append(_Layer((path, *fit[1:]), type_name))
+            known = self._by_path[paths[0], type_name] = _Layer(len(self._layers), (path, *fit[1:]), type_name)
+            self._layers.append(known)
         return known
 
     def _enclosing(self) -> str | None:
         thread: _Thread | None = getattr(self._local, "thread", None)
         if thread is None or not thread.stack:
             return None
-        return self._layers[thread.layer[thread.stack[-1][1]]].path
+        return thread.stack[-1][1].path
 
     def _new_thread(self) -> _Thread:
         thread = self._local.thread = _Thread()
         self._threads.append(thread)
         return thread
 
-    def _add_shapes(self, layer: _Layer, module: nn.Module, signature: tuple[Found, Found]) -> None:
-        if len(layer.seen) >= _SHAPES_PER_LAYER:
+    def _see_shapes(self, layer: _Layer, module: nn.Module, args: Any, output: Any) -> None:
+        signature = (tensors_in(args), tensors_in(output))
+        layer.last = _pair(*signature)
+        if signature in layer.seen or len(layer.seen) >= _SHAPES_PER_LAYER:
             return
         if not layer.seen:
             layer.parameters = parameter_facts(self._book.original(module))
