@@ -23,9 +23,7 @@ def main(junit: str, known: int) -> int:
         reads_shared = any(p.get("value") == "shared" for p in case.iter("property"))
         reason = skip.get("message", "")
         (shared if reads_shared else others).append(f"{case.get('classname')}::{case.get('name')}: {reason}")
-    print(
-        f"{len(shared) + len(others)} skipped; {known} known ones, and {len(shared)} that read shared traces"
-    )
+    print(f"{len(shared) + len(others)} skipped; {known} known ones, and {len(shared)} that read shared traces")
     print("\n".join(f"  {line}" for line in shared + others))
     faults = []
     if len(others) > known:

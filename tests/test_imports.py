@@ -203,9 +203,7 @@ def _room(name: str) -> str:
 
 def _allows(allowed: set[str], target: str) -> bool:
     module = target.split(":")[0]
-    return any(
-        entry in ("*", target) or module == entry or module.startswith(entry + ".") for entry in allowed
-    )
+    return any(entry in ("*", target) or module == entry or module.startswith(entry + ".") for entry in allowed)
 
 
 def _own_faults(where: str, room: str, found: Import) -> Iterator[str]:

@@ -100,16 +100,17 @@ def main() -> None:
     for kind in yardsticks.SOURCES:
         path = yardsticks.build(kind, args.folder)
         print(f"\n{kind}: {events_in(path):,} events, {path.stat().st_size / 1e6:.0f} MB")
-        print(f"{'':24}{'wall s':>9}{'CPU s':>9}{'MB':>7}{'CPU / json.loads':>18}", flush=True)
-        base = None
+        print(f"{'':24}{'wall s':>9}{'CPU s':>9}{'MB':>7}{'wall / json.loads':>19}{'CPU / json.loads':>18}", flush=True)
+        base: tuple[float, ...] = ()
         for name, (python, code, repeat) in contestants.items():
             found = measured(python, code, path, repeat)
             if isinstance(found, str):
                 print(f"{name:24}  did not run: {found[:80]}", flush=True)
                 continue
-            base = base or found[1]
-            ratio = found[1] / base
-            print(f"{name:24}{found[0]:9.2f}{found[1]:9.2f}{found[2]:7.0f}{ratio:18.2f}", flush=True)
+            base = base or found
+            wall, cpu, peak = found
+            ratios = f"{wall / base[0]:19.2f}{cpu / base[1]:18.2f}"
+            print(f"{name:24}{wall:9.2f}{cpu:9.2f}{peak:7.0f}{ratios}", flush=True)
 
 
 if __name__ == "__main__":

@@ -84,8 +84,8 @@ def test_a_run_without_a_single_op_is_all_host(tmp_path):
 
 names = st.sampled_from(("aten::linear", "aten::view", "aten::relu", "aten::addmm", "my::op", "torchroof: a", "note"))
 tree = st.recursive(
-        st.tuples(names, st.just([])), lambda kids: st.tuples(names, st.lists(kids, max_size=3)), max_leaves=12
-    )
+    st.tuples(names, st.just([])), lambda kids: st.tuples(names, st.lists(kids, max_size=3)), max_leaves=12
+)
 
 
 def _lay(t: TraceMaker, node, at: int) -> int:

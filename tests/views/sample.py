@@ -72,6 +72,7 @@ LAYERS = (
 
 def summed(label: str, parts: tuple[Line, ...], **more: Any) -> Line:
     """The sum of lines, by the same names; rates from the sums."""
+
     def total(name: str) -> int | None:
         known = [getattr(p, name) for p in parts if getattr(p, name) is not None]
         return sum(known) if known else None
@@ -148,10 +149,10 @@ def data(**more: Any) -> ReportData:
 
 
 CEILINGS = (
-    Ceiling(kind="compute", precision="float16", pipe="matrix", value=989e12, unit="FLOP/s", origin="datasheet",
-            source="a"),
-    Ceiling(kind="bandwidth", level="dram", value=3.35e12, unit="byte/s", origin="datasheet",
-            source="a"),
+    Ceiling(
+        kind="compute", precision="float16", pipe="matrix", value=989e12, unit="FLOP/s", origin="datasheet", source="a"
+    ),
+    Ceiling(kind="bandwidth", level="dram", value=3.35e12, unit="byte/s", origin="datasheet", source="a"),
 )
 ROW = Row(
     device=0, path="bert.pooler", type="Linear", phase="forward", op="aten::addmm", precision="float16", calls=2,

@@ -19,12 +19,12 @@ from torchroof.trace.table import NONE, DeviceKind, HostKind, Int32, TraceTable
 def launch_of_device_spans(table: TraceTable) -> Int32:
     """For each device span the host span that launched it: the first runtime or driver call with its key."""
     host, device = table.host, table.device
-    calls = np.flatnonzero((host.kind == HostKind.LAUNCH) & (host.correlation != NONE))
-    keys = int(max(host.correlation.max(initial=NONE), device.correlation.max(initial=NONE))) + 1
-    first = np.full(keys + 1, NONE, dtype=np.int32)
-    calls = calls[np.argsort(host.start_ns[calls], kind="stable")][::-1]
-    first[host.correlation[calls]] = calls
-    return np.where(device.correlation == NONE, NONE, first[device.correlation]).astype(np.int32)
+    calls = np.flatnonzero((host.kind == HostKind.LAUNCH) & (host.correlation != NONE)).astype(np.int32)
+    calls = calls[np.lexsort((host.start_ns[calls], host.correlation[calls]))]
+    keys = host.correlation[calls]
+    place = np.searchsorted(keys, device.correlation)
+    found = pick(keys, np.where(place < len(keys), place, NONE)) == device.correlation
+    return pick(calls, np.where(found & (device.correlation != NONE), place, NONE))
 
 
 def anchors_of(table: TraceTable, nest: Nest, launch: Int32) -> Int32:

@@ -1,6 +1,6 @@
 """What each host span inherits from the spans around it: who claims it, its layer scope, its phase.
 
-One pass in sorted order: parents come before their children.
+Whatever is inherited comes from the nearest span of some kind at or around the span.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchroof.join.columns import pick
-from torchroof.join.nesting import nest
+from torchroof.join.nesting import nearest, nest
 from torchroof.tensors import Role
 from torchroof.trace.dialects import (
     ACCUMULATE_GRAD,
@@ -146,7 +146,7 @@ def trace_lineage(table: TraceTable, role: Callable[[str], Role]) -> Nest:
     scope_kind = HostKind.SCOPE if scoped else HostKind.MODULE
     sums = ops & np.isin(name, [i for i, text in enumerate(table.names) if text in GRADIENT_SUMS])
     sums &= pick(name_kind, parent, NameKind.OTHER) == NameKind.EVALUATION
-    columns = _inherit(parent.tolist(), kind.tolist(), name_kind.tolist(), sums.tolist(), scope_kind)
+    columns = inherit(parent, name_kind, ops, kind == scope_kind, sums)
     return Nest(spans, start, end, thread, name, kind, name_kind, parent, *columns)
 
 
@@ -160,51 +160,38 @@ def _pass_on(name: Int32, name_kind: Int8, parent: Int32) -> None:
 
 INSIDE_BACKWARD = (int(Phase.BACKWARD), int(Phase.RECOMPUTE), int(Phase.GRAD_ACCUMULATE))
 """A layer entered in one of these runs its forward pass again."""
+_SET_PHASE = {
+    NameKind.OPTIMIZER: Phase.OPTIMIZER,
+    NameKind.DATA: Phase.DATA,
+    NameKind.AUTOGRAD_NODE: Phase.BACKWARD,
+    NameKind.EVALUATION: Phase.BACKWARD,
+    NameKind.ACCUMULATE_GRAD: Phase.GRAD_ACCUMULATE,
+}
+_PHASES = np.array([_SET_PHASE.get(kind, Phase.OUTSIDE) for kind in NameKind], dtype=np.int8)
 
 
-def _inherit(
-    parents: list[int], kinds: list[int], name_kinds_: list[int], sums: list[bool], scope_kind: int
+def inherit(
+    parent: Int32,
+    name_kind: Int8,
+    is_op: NDArray[np.bool_],
+    is_scope: NDArray[np.bool_],
+    is_sum: NDArray[np.bool_],
 ) -> tuple[Int32, Int32, Int32, Int32, Int8]:
-    claims: list[int] = []
-    ops: list[int] = []
-    layers: list[int] = []
-    owners: list[int] = []
-    phases: list[int] = []
-    op_kind, modelled, node = int(HostKind.OP), int(NameKind.MODELLED), int(NameKind.AUTOGRAD_NODE)
-    optimizer, data, accumulate = int(NameKind.OPTIMIZER), int(NameKind.DATA), int(NameKind.ACCUMULATE_GRAD)
-    for i, p in enumerate(parents):
-        if p >= 0:
-            claim, op, layer, owner, phase = claims[p], ops[p], layers[p], owners[p], phases[p]
-        else:
-            claim = op = layer = owner = NONE
-            phase = 0
-        kind, what = kinds[i], name_kinds_[i]
-        if kind == op_kind:
-            op = i
-            if what >= node:
-                owner = i
-                phase = 6 if what == accumulate else 2
-            elif sums[i]:
-                owner = i
-                phase = 6
-            if what == modelled and claim == NONE:
-                claim = i
-        elif kind == scope_kind:
-            layer = owner = i
-            phase = 5 if phase in INSIDE_BACKWARD else 1
-        elif what == optimizer:
-            phase = 3
-        elif what == data:
-            phase = 4
-        claims.append(claim)
-        ops.append(op)
-        layers.append(layer)
-        owners.append(owner)
-        phases.append(phase)
+    """Claim, op, layer, owner and phase of each span, as `Nest` has them. ``is_sum``: the engine's sums of
+    gradients."""
+    is_node = is_sum | (is_op & (name_kind >= NameKind.AUTOGRAD_NODE))
+    is_modelled = is_op & (name_kind == NameKind.MODELLED)
+    inside_modelled = pick(nearest(parent, is_modelled), parent) != NONE
+    layer = nearest(parent, is_scope)
+    set_to = np.where(is_sum, Phase.GRAD_ACCUMULATE, _PHASES[name_kind])
+    setter = nearest(parent, ~is_scope & (set_to != Phase.OUTSIDE))
+    phase = pick(set_to, setter, Phase.OUTSIDE)
+    entered = np.where(np.isin(phase, INSIDE_BACKWARD), Phase.RECOMPUTE, Phase.FORWARD)
+    phase = np.where(layer > setter, entered, phase)
     return (
-        np.array(claims, dtype=np.int32),
-        np.array(ops, dtype=np.int32),
-        np.array(layers, dtype=np.int32),
-        np.array(owners, dtype=np.int32),
-        np.array(phases, dtype=np.int8),
+        nearest(parent, is_modelled & ~inside_modelled),
+        nearest(parent, is_op),
+        layer,
+        nearest(parent, is_scope | is_node),
+        phase.astype(np.int8),
     )

@@ -7,12 +7,17 @@ without nesting by more than rounding (`SLACK_NS`), the later one is taken out o
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchroof.join.columns import distinct, pick
 from torchroof.trace.table import NONE, Int32, Int64
 
 SLACK_NS = 1000
 """A child may end this much after its parent: files of whole microseconds round each span on its own."""
+
+
+_NEVER = 2**63
+"""The end of what encloses a thread's outermost spans."""
 
 
 def nest(start_ns: Int64, end_ns: Int64, thread: Int32) -> Int32:
@@ -22,22 +27,33 @@ def nest(start_ns: Int64, end_ns: Int64, thread: Int32) -> Int32:
     """
     parents: list[int] = []
     append = parents.append
-    starts, ends, threads = start_ns.tolist(), end_ns.tolist(), thread.tolist()
-    stack: list[int] = []
+    stack, ends = [NONE], [_NEVER]
     current = None
-    for i, begin in enumerate(starts):
-        if threads[i] != current:
-            current = threads[i]
-            stack = []
-        finish = ends[i]
-        while stack and (ends[stack[-1]] < begin or (ends[stack[-1]] == begin and finish > begin)):
+    columns = zip(start_ns.tolist(), end_ns.tolist(), thread.tolist(), strict=True)
+    for i, (begin, finish, on_thread) in enumerate(columns):
+        if on_thread != current:
+            current = on_thread
+            stack, ends = [NONE], [_NEVER]
+        while (last := ends[-1]) < begin or (last == begin and finish > begin):
+            ends.pop()
             stack.pop()
-        depth = len(stack) - 1
-        while depth >= 0 and ends[stack[depth]] + SLACK_NS < finish:
+        depth = -1
+        while ends[depth] + SLACK_NS < finish:
             depth -= 1
-        append(stack[depth] if depth >= 0 else NONE)
+        append(stack[depth])
         stack.append(i)
+        ends.append(finish)
     return np.array(parents, dtype=np.int32)
+
+
+def nearest(parent: Int32, chosen: NDArray[np.bool_]) -> Int32:
+    """The first of the chosen spans at or around each span (its position, or NONE): steps double, so that as
+    many passes are needed as the depth has binary digits."""
+    own = np.arange(len(parent), dtype=np.int32)
+    found = np.append(np.where(chosen, own, parent), np.int32(NONE))  # the last entry answers for position NONE
+    while not np.array_equal(further := found[found], found):
+        found = further
+    return found[:-1]
 
 
 def innermost(start_ns: Int64, end_ns: Int64, thread: Int32, parent: Int32, at_ns: Int64, on_thread: Int32) -> Int32:

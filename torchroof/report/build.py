@@ -17,7 +17,7 @@ from torchroof.join.attribute import (
     RunKind,
     attribute,
 )
-from torchroof.join.columns import pick
+from torchroof.join.columns import group, pick
 from torchroof.join.kernels import Kernels as JoinedKernels
 from torchroof.report.environment import describe_environment
 from torchroof.report.layers import list_layers
@@ -143,25 +143,21 @@ def _kernels(table: TraceTable, attribution: Attribution, prices: Prices, rows: 
     op_name = np.where(rows.of_kernel != NONE, prices.price, NONE)
     around = np.where(kernels.op != NONE, kernels.op, kernels.anchor)
     op_name = np.where(replay & (around != NONE), -2 - pick(nest.name, around), op_name)
-    keys = np.stack(
-        (
-            kernels.name,
-            np.where(labelled, attribution.layer, NONE),
-            np.where(labelled, attribution.phase, NONE),
-            op_name,
-        ),
-        axis=1,
-    )
+    layer, phase = (np.where(labelled, column, NONE) for column in (attribution.layer, attribution.phase))
+    keys, number = group(*(column[here] for column in (kernels.name, layer, phase, op_name)))
+    spent = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(spent, number, kernels.ns[here])
+    counts = np.bincount(number, minlength=len(keys))
     sums: dict[tuple[str, str | None, str | None, str | None], list[int]] = {}
-    for (name, layer, phase, price), ns in zip(keys[here].tolist(), kernels.ns[here].tolist(), strict=True):
+    for (name, at, when, price), count, ns in zip(keys.tolist(), counts.tolist(), spent.tolist(), strict=True):
         key = (
             table.names[name],
-            attribution.layers[layer].path if layer != NONE else None,
-            PHASE_NAMES[Phase(phase)] if phase != NONE else None,
+            attribution.layers[at].path if at != NONE else None,
+            PHASE_NAMES[Phase(when)] if when != NONE else None,
             prices.table[price].op if price >= 0 else table.names[-2 - price] if price < NONE else None,
         )
         entry = sums.setdefault(key, [0, 0])
-        entry[0] += 1
+        entry[0] += count
         entry[1] += ns
     listed = [
         Kernel(name=name, path=path, phase=phase, op=op, kernels=count, kernel_ns=ns)

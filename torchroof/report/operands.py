@@ -32,7 +32,9 @@ class Calls:
 
     def __init__(self, trace: TraceTable, attribution: Attribution, registry: Registry) -> None:
         self._trace, self._attribution, self._registry = trace, attribution, registry
-        kernels = attribution.kernels
+        kernels, nest = attribution.kernels, attribution.nest
+        self._names: list[int] = nest.name.tolist()
+        self._recorded: list[int] = trace.host.signature[nest.span].tolist()
         self._kernel_dtype = by_call(kernels.op, kernels.name, [kernel_dtype(n) for n in trace.names])
         self._parameters = _parameter_dtype(attribution)
         self.table: list[OpCall] = []
@@ -42,9 +44,7 @@ class Calls:
 
     def find(self, op: int) -> int:
         """The place in the table of a span's call. ``op`` is a position in the nest."""
-        span = self._attribution.nest.span[op]
-        name, signature = int(self._trace.host.name[span]), int(self._trace.host.signature[span])
-        key = name, signature
+        key = name, signature = self._names[op], self._recorded[op]
         if key not in self._settled:
             call = self._as_recorded(name, signature)
             self._settled[key] = None if call is None else self._add(call)
@@ -138,10 +138,11 @@ def by_call(op: Int32, name: Int32, answers: list[T | None]) -> dict[int, T]:
     found: dict[int, T] = {}
     if not telling.any():
         return found
-    for k in np.flatnonzero(telling[name] & (op != NONE)).tolist():
-        answer = answers[int(name[k])]
+    telling_kernels = np.flatnonzero(telling[name] & (op != NONE))
+    for at, number in zip(op[telling_kernels].tolist(), name[telling_kernels].tolist(), strict=True):
+        answer = answers[number]
         if answer is not None:
-            found.setdefault(int(op[k]), answer)
+            found.setdefault(at, answer)
     return found
 
 

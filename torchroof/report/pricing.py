@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from torchroof.device.roof import Roof
 from torchroof.join.attribute import Attribution
+from torchroof.join.columns import pick
 from torchroof.report.judging import Flags, Judged, judge
 from torchroof.report.operands import Calls, by_call, surpassed
 from torchroof.report.tax import Tax, tax_of_call, tax_of_kernel
@@ -76,16 +77,16 @@ def price_calls(
     kernels = attribution.kernels
     calls = Calls(trace, attribution, registry)
     pricer = _Pricer(registry, calls, roofs, Flags.of(attribution.facts))
-    names = trace.host.name[attribution.nest.span]
+    names = pick(attribution.nest.name, kernels.op).tolist()
     shown = by_call(kernels.op, kernels.name, [kernel_math(n) for n in trace.names])
     cut_ops, of_a_sample = attribution.cut_ops, surpassed(trace, attribution, registry)
     price = np.zeros(len(kernels), dtype=np.int32)
-    columns = zip(kernels.op.tolist(), kernels.device.tolist(), kernels.reason.tolist(), strict=True)
-    for k, (op, device, reason) in enumerate(columns):
+    columns = zip(kernels.op.tolist(), names, kernels.device.tolist(), kernels.reason.tolist(), strict=True)
+    for k, (op, number, device, reason) in enumerate(columns):
         if reason or op == NONE:
             price[k] = pricer.find(None, NONE, device)
         else:
-            call, name = calls.find(op), trace.names[names[op]]
+            call, name = calls.find(op), trace.names[number]
             seen = shown.get(op)
             allowed = None if seen else calls.tf32_flag(op, call)
             partial = Partial.CUT if op in cut_ops else Partial.SAMPLE if op in of_a_sample else Partial.NO

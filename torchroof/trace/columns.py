@@ -69,14 +69,6 @@ def _integer(value: Any) -> int:
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else NONE
 
 
-def _numbers(keys: Keys, values: list[Any]) -> list[int]:
-    """Numbers of join keys; a list or an object is no key."""
-    try:
-        return [keys[value] for value in values]
-    except TypeError:
-        return [NONE if isinstance(value, list | dict) else keys[value] for value in values]
-
-
 @dataclass
 class TimeFaults:
     """How many events had something wrong with their times."""
@@ -158,7 +150,8 @@ class Columns:
     def append(self, events: list[Event]) -> None:
         """A chunk's events. Raises `TextNeeded` before anything is kept."""
         spans = [e for e in events if e.ph == "X"]
-        flows = [] if len(spans) == len(events) else [e for e in events if _is_flow(e)]
+        others = [] if len(spans) == len(events) else [e for e in events if e.ph != "X"]
+        flows = [e for e in others if _is_flow(e)]
         categories = self.categories
         codes = np.array([categories[e.cat][e.name] for e in spans], dtype=np.int64)
         on_device = (codes & ON_DEVICE) != 0
@@ -232,12 +225,12 @@ class Columns:
     def _add_keys(self, column: dict[str, Column], args: list[Args], at: NDArray[np.intp], count: int) -> None:
         """The join keys of the events at some places of the chunk; NONE for its others."""
         correlation = np.full(count, NONE, dtype=np.int64)
-        correlation[at] = _numbers(self.correlations, [a.correlation for a in args])
+        correlation[at] = self.correlations.numbers([a.correlation for a in args])
         column["correlation"].add(correlation)
         external_id = np.full(count, NONE, dtype=np.int64)
         if not self.correlations.used:
             values = [a.old_external_id if a.external_id is None else a.external_id for a in args]
-            external_id[at] = _numbers(self.external_ids, values)
+            external_id[at] = self.external_ids.numbers(values)
         column["external_id"].add(external_id)
 
     def _signature(self, code: int, event: Event, args: Args) -> int:

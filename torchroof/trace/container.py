@@ -26,7 +26,7 @@ MEMORY_LIMIT = 8 << 30
 estimate, and as text where it is gzipped."""
 _WIDEST_PART = 16
 """One event, or what stands before the events, may be this fraction of the limit at most."""
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 19
 """Bytes of JSON that are decoded at once: few enough for the events made of them to stay in a cache."""
 
 _GZIP = b"\x1f\x8b"

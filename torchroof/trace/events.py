@@ -26,7 +26,7 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     old_dims: Raw = msgspec.field(default=ABSENT, name="Input dims")
     device: Any = None
     stream: Any = None
-    correlation: Any = None
+    correlation: Any = NONE
     bytes: Any = NONE
     grid: Any = None
     module_id: Any = msgspec.field(default=NONE, name="Python module id")
@@ -49,6 +49,12 @@ class Event(msgspec.Struct, gc=False):
     id: Any = None
 
 
+class LateEvent(Event, gc=False):
+    """An event of a file whose starts need their decimal text; its length, a small number, does not."""
+
+    dur: float | None = None
+
+
 class EventDecoder:
     """Decodes the text of a JSON list of events.
 
@@ -60,19 +66,23 @@ class EventDecoder:
         self.odd = 0
         self._raw = msgspec.json.Decoder(list[Raw])
         self._any = msgspec.json.Decoder(float_hook=str)
-        self._list = msgspec.json.Decoder(list[Event])
+        self._list: msgspec.json.Decoder[Any] = msgspec.json.Decoder(list[Event])
         self._one = msgspec.json.Decoder(Event)
+        self._of_late = msgspec.json.Decoder(list[LateEvent], float_hook=str)
 
     def keep_decimals(self) -> None:
-        """From now on numbers with decimals come as their text, for times that a float cannot hold."""
-        self._list = msgspec.json.Decoder(list[Event], float_hook=str)
+        """From now on starts with decimals come as their text, for times that a float cannot hold; asked again,
+        lengths do so too."""
+        late = self._list is not self._of_late
+        self._list = self._of_late if late else msgspec.json.Decoder(list[Event], float_hook=str)
         self._one = msgspec.json.Decoder(Event, float_hook=str)
 
     def decode(self, text: bytes) -> list[Event]:
         """The events; raises msgspec.DecodeError only where the text is no JSON list."""
         self.odd = 0
         try:
-            return self._list.decode(text)
+            events: list[Event] = self._list.decode(text)
+            return events
         except msgspec.ValidationError:
             return [self._lenient(raw) for raw in self._raw.decode(text)]
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
+
 from torchroof.trace import dialects
-from torchroof.trace.table import NONE, DeviceKind, HostKind
+from torchroof.trace.table import NONE, DeviceKind, HostKind, Int64
 
 KINDS = 16
 """A name's code is its number times this, plus the kind of the event."""
@@ -18,6 +20,8 @@ ON_DEVICE = 8
 """Added to the kind of what runs on a device."""
 _LONGEST = 100_000
 """Characters of a name that are kept: more than any real one has, and few enough to be looked through often."""
+_OWN = 2**62
+"""The first number of a join key that is none itself."""
 _INTEGER = re.compile(r"-?\d{1,40}")
 
 
@@ -86,20 +90,34 @@ class Threads(dict[tuple[Any, Any], int]):
 
 
 class Keys(dict[Any, int]):
-    """Join keys by number: JSON integers of any size, or text. Absent stays NONE."""
+    """Join keys as numbers: an integer of the file as it is, where it is one that a column holds well; numbers
+    from `_OWN` on for whatever else files write (longer or negative integers, text). Absent is NONE."""
 
     def __init__(self) -> None:
         super().__init__({None: NONE, NONE: NONE, "": NONE})
-        self._next = 0
-
-    @property
-    def used(self) -> bool:
+        self._next = _OWN
+        self.used = False
         """Whether the file has any such key."""
-        return self._next > 0
+
+    def numbers(self, values: list[Any]) -> Int64:
+        try:
+            column = np.array(values, dtype=np.int64)
+        except (TypeError, ValueError, OverflowError):
+            column = self._one_by_one(values)
+        else:
+            if column.ndim != 1 or not ((column >= NONE) & (column < _OWN)).all():
+                column = self._one_by_one(values)
+        self.used |= bool((column != NONE).any())
+        return column
+
+    def _one_by_one(self, values: list[Any]) -> Int64:
+        return np.array([NONE if isinstance(v, list | dict) else self[v] for v in values], dtype=np.int64)
 
     def __missing__(self, key: Any) -> int:
         if isinstance(key, str) and _INTEGER.fullmatch(key):
             number = self[int(key)]
+        elif isinstance(key, int) and 0 <= key < _OWN:
+            number = int(key)
         else:
             number, self._next = self._next, self._next + 1
         self[key] = number

@@ -64,11 +64,13 @@ def _columns(container: Container, source: str, limit: int) -> tuple[Columns, in
     """All columns, and how many events had a field of an odd type."""
     columns, decoder, odd = Columns(), EventDecoder(), 0
     for text, events in container.events(decoder.decode):
-        try:
-            columns.append(events)
-        except TextNeeded:
-            decoder.keep_decimals()
-            columns.append(decoder.decode(text))
+        while True:
+            try:
+                columns.append(events)
+                break
+            except TextNeeded:
+                decoder.keep_decimals()
+                events = decoder.decode(text)
         odd += decoder.odd
         if columns.bytes_needed() > limit:
             raise TraceError(
@@ -133,29 +135,25 @@ def _device(columns: Columns, correlation: Int64) -> DeviceSpans:
 def _join_keys(columns: Columns, notes: list[Note]) -> tuple[Int64, Int64]:
     """What ties launches to device spans: the correlation; External id in a file without any."""
     host, device = columns.host["correlation"].whole(), columns.device["correlation"].whole()
-    zero = columns.correlations.get(0, NONE)
     if not len(device) or (host >= 0).any() or (device >= 0).any():
-        return _without_shared_zero(host, device, columns.device["kind"].whole(), zero, notes)
+        return _without_shared_zero(host, device, columns.device["kind"].whole(), notes)
     host, device = columns.host["external_id"].whole(), columns.device["external_id"].whole()
-    zero = columns.external_ids.get(0, NONE)
-    shared = np.isin(device, host) & (device >= 0) & (device != zero)
+    shared = np.isin(device, host) & (device != NONE) & (device != 0)
     if shared.any():
         count = int(shared.sum())
         text = f"no correlation in the file: {count:,} device spans are joined to launches by External id"
         notes.append(Note("joined_by_external_id", text, count))
-    return np.where(host == zero, NONE, host), np.where(device == zero, NONE, device)
+    return np.where(host == 0, NONE, host), np.where(device == 0, NONE, device)
 
 
-def _without_shared_zero(
-    host: Int64, device: Int64, kind: NDArray[np.int8], zero: int, notes: list[Note]
-) -> tuple[Int64, Int64]:
+def _without_shared_zero(host: Int64, device: Int64, kind: NDArray[np.int8], notes: list[Note]) -> tuple[Int64, Int64]:
     """Correlation 0 on several kernels says that the writer had none."""
-    count = int(((device == zero) & (kind == DeviceKind.KERNEL)).sum()) if zero != NONE else 0
+    count = int(((device == 0) & (kind == DeviceKind.KERNEL)).sum())
     if count < 2:
         return host, device
     text = f"{count:,} kernels carry correlation 0 and cannot be joined to a launch"
     notes.append(Note("zero_correlation", text, count))
-    return np.where(host == zero, NONE, host), np.where(device == zero, NONE, device)
+    return np.where(host == 0, NONE, host), np.where(device == 0, NONE, device)
 
 
 def _flows(columns: Columns, notes: list[Note]) -> Flows:

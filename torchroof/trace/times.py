@@ -80,7 +80,7 @@ def _from_texts(values: Sequence[Any]) -> NDArray[np.int64] | None:
     except TypeError:
         pass  # numbers without decimals are no text
     try:
-        floats = np.array([float(value) for value in values])
+        floats = np.array(list(map(float, values)))
         return _from_floats(floats) if np.isfinite(floats).all() else None
     except (TextNeeded, TypeError, ValueError, OverflowError):
         return None
