@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -42,6 +42,7 @@ def test_result_type_is_torchs(name: str, shape: tuple[int, ...], other: object)
         found = result_type([spec, TensorSpec(size, DTYPES[other[0]])])
     else:
         expected, found = torch.result_type(tensor, other), result_type([spec, other])  # type: ignore[list-item, arg-type]
+    assume(str(expected).removeprefix("torch.") in DTYPES)  # later releases of torch have more
     assert f"torch.{found}" == str(expected)
 
 

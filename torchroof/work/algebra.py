@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from torchroof.tensors import TensorSpec
+from torchroof.tensors import TensorSpec, Unknown
 
 
 def _plus(a: int | None, b: int | None) -> int | None:
@@ -34,6 +34,10 @@ class Work:
     """Those of ``flops`` that are no multiply-adds, in an op whose rest is products of matrices."""
 
     def __post_init__(self) -> None:
+        """Raises Unknown for a negative figure, which a formula gives for operands that no op accepts."""
+        figures = (self.flops, self.flops_full, self.bytes_read, self.bytes_written, self.bytes_upper)
+        if any(figure is not None and figure < 0 for figure in figures):
+            raise Unknown("its operands make a negative figure")
         if self.flops_full is None:
             object.__setattr__(self, "flops_full", self.flops)
         if self.bytes_upper is None:
