@@ -21,6 +21,7 @@ from torchroof.ranks import running
 from torchroof.ranks.merge import rank_numbers
 from torchroof.ranks.model import RanksData
 from torchroof.ranks.one import RankFile
+from torchroof.views.terminal import plain_text
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,18 @@ def test_a_bad_file_is_one_row_and_the_rest_goes_on(job, tmp_path: Path, threads
     assert data.ranks[1].fault == "rank1.json is not JSON; a Kineto trace is a JSON object with traceEvents"
     assert data.collectives[0].unsplit == "3 of 4 ranks are here"
     assert data.ranks[0].waiting_ns is None and data.ranks[0].collective_ns
-    assert "not read: rank1.json" in str(torchroof.analyze_ranks(paths, executor=threads))
+    words = str(torchroof.analyze_ranks(paths, executor=threads)).split()  # however wide the terminal is
+    assert "not read: rank1.json" in " ".join(words)
+
+
+def test_no_figure_is_cut_in_a_terminal_of_80_cells(job, threads: Executor) -> None:
+    page = torchroof.analyze_ranks(job[1], executor=threads).page()
+    narrow, wide = (
+        {word for line in plain_text(page, width).splitlines() for word in line.split() if word[0].isdigit()}
+        for width in (80, 200)
+    )
+    assert "…" not in plain_text(page, 80)
+    assert narrow >= {word for word in wide if "." in word}
 
 
 def test_no_file_that_can_be_read_is_an_error(tmp_path: Path, threads: Executor) -> None:

@@ -59,14 +59,19 @@ class _Draw:
     def text(self, value: str, style: str = "") -> Text:
         return Text(clean(value, self.ascii_only), style)
 
-    def _table(self, title: str, label: str, headings: Sequence[str]) -> Table:
+    def _table(self, title: str, label: str, headings: Sequence[str], words: str | None = None) -> Table:
+        """Where the terminal is narrow, the label and the last column, of ``words``, go on in a further line:
+        figures are not cut."""
         table = Table(
             box=box.ASCII2 if self.ascii_only else box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
             title=self.text(title), title_justify="left", title_style=palette.HEADING, header_style=palette.QUIET,
         )  # fmt: skip
-        table.add_column(label, no_wrap=True)
+        table.add_column(label, overflow="fold")
         for heading in headings:
-            table.add_column(clean(heading, self.ascii_only), justify="right", no_wrap=True)
+            lines = "\n".join(clean(line, self.ascii_only) for line in heading.split("\n"))
+            table.add_column(lines, justify="right", no_wrap=True)
+        if words is not None:
+            table.add_column(words, overflow="fold")
         return table
 
     def _label(self, value: str, style: str = "") -> Text:
@@ -74,9 +79,8 @@ class _Draw:
 
     def _ranks(self, ranks: Sequence[Rank], straggler: int | None) -> Iterator[RenderableType]:
         scale = TimeScale.of(max((r.step_ns / r.parts for r in ranks), default=0.0))
-        headings = [f"step {scale.unit}", "busy", "kernels", "waiting", "moving", "host", "waited for", "file"]
-        table = self._table("Ranks, per step and device", "rank", headings)
-        table.columns[-1].justify = "left"
+        headings = [f"step {scale.unit}", "busy", "kernels", "waiting", "moving", "host", "waited\nfor"]
+        table = self._table("Ranks, per step and device", "rank", headings, "file")
         shown = self._most_telling(ranks, straggler)
         for rank in shown:
             mark = f" {palette.MARK}" if rank.rank == straggler else ""
@@ -100,7 +104,7 @@ class _Draw:
         if not layers:
             return
         scale = TimeScale.of(layers[0].kernel_ns.max)
-        headings = ["min", "median", "max", "of rank", "host median", "host max", "of rank", "ranks"]
+        headings = ["min", "median", "max", "of\nrank", "host\nmedian", "host\nmax", "of\nrank", "ranks"]
         table = self._table(f"{by.capitalize()}s by kernel time per step, {scale.unit}", by, headings)
         shown = layers[: self.top]
         for layer in shown:
@@ -118,9 +122,8 @@ class _Draw:
         if not collectives:
             return
         scale = TimeScale.of(max(c.kernel_ns for c in collectives))
-        headings = ["calls", f"time {scale.unit}", "waiting", "moving", "ranks", ""]
-        table = self._table("Communication, whole files, all ranks", "collective", headings)
-        table.columns[-1].justify = "left"
+        headings = ["calls", f"time {scale.unit}", "waiting", "moving", "ranks"]
+        table = self._table("Communication, whole files, all ranks", "collective", headings, "")
         shown = collectives[: self.top]
         for one in shown:
             group = "" if one.group is None else f" in group {one.group}"
