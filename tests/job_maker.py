@@ -15,6 +15,7 @@ from random import Random
 import numpy as np
 from trace_maker import TraceMaker
 
+PAUSE_NS = 50_000
 BASE_NS = 1_711_964_646_000_000_000
 LAYERS = ("net.0", "net.1", "head")
 FORWARD, BACKWARD = 1, 2
@@ -43,7 +44,7 @@ class Truth:
     loading: list[tuple[int, int]] = field(default_factory=list)
     syncing: list[tuple[int, int]] = field(default_factory=list)
     """Both on the forward thread."""
-    window: tuple[int, int] = (0, 0)
+    windows: list[tuple[int, int]] = field(default_factory=list)
     waiting: int = 0
     moving: int = 0
 
@@ -72,6 +73,8 @@ class Rank:
     free: dict[int, int] = field(default_factory=dict)
     """When each stream has done all it was given."""
     sequence: int = 0
+    begin: int = 0
+    """Of the step that is open."""
 
     def run(self, low: int, high: int) -> int:
         return self.random.randint(low, high)
@@ -152,6 +155,10 @@ class Rank:
             self.kernel("launched outside any op and layer", name="bare")
             self.now += self.run(3, 50)
 
+    def end_step(self, number: int) -> None:
+        self.trace.step(number, self.begin, self.now)
+        self.begin = self.now
+
     def wait(self) -> None:
         """The device is synchronised, or the loader is asked for the next batch."""
         end = max(self.now + 5, *self.free.values()) + self.run(0, 300)
@@ -165,29 +172,31 @@ class Rank:
         self.now = end + self.run(1, 200)
 
 
-def make_job(seed: int, ranks: int = 1, steps: int = 2) -> list[Rank]:
-    """The ranks of a job, simulated to their end."""
+def make_job(seed: int, ranks: int = 1, steps: int = 2, windows: int = 1) -> list[Rank]:
+    """The ranks of a job, simulated to their end: so many windows of so many steps, with a long pause between them."""
     job = [Rank(i, ranks, Random(seed * 1000 + i)) for i in range(ranks)]
     for rank in job:
         rank.trace.metadata["baseTimeNanoseconds"] = BASE_NS
         rank.trace.metadata["distributedInfo"] = {"backend": "nccl", "rank": rank.number, "world_size": ranks}
-        rank.truth.window = (rank.now, rank.now)
-        rank.orphans(rank.now)
-    for step in range(steps):
-        for rank in job:
-            _step(rank, step, job)
-        if ranks > 1:
-            _collective(job, step)
-    for rank in job:
-        low = rank.truth.window[0]
-        ends = [w.end for w in rank.truth.work if w.thread and w.rank != 1]
-        # Kernels without a launch belong to no step, and copies to no window of their own.
-        rank.truth.window = (low, max(rank.now, *ends))
+    for window in range(windows):
+        begun = [(rank, rank.now, len(rank.truth.work)) for rank in job]
+        for rank, low, _ in begun:
+            rank.begin = low
+            rank.orphans(low)
+        for step in range(window * (steps + 5), window * (steps + 5) + steps):
+            for rank in job:
+                _step(rank, step, job)
+            if ranks > 1:
+                _collective(job, step)
+        for rank, low, before in begun:
+            # Kernels without a launch belong to no step, and copies to no window of their own.
+            ends = [w.end for w in rank.truth.work[before:] if w.thread and w.rank != 1]
+            rank.truth.windows.append((low, max(rank.now, *ends)))
+            rank.now = max(rank.now, *(w.end for w in rank.truth.work)) + PAUSE_NS
     return job
 
 
 def _step(rank: Rank, number: int, job: list[Rank]) -> None:
-    begin = rank.now if number else rank.truth.window[0]
     rank.now += rank.run(1, 50)
     calls = [rank.layer(rank.random.choice(LAYERS)) for _ in range(rank.run(1, 4))]
     for action in rank.random.sample((rank.graph, rank.copy, rank.wait), k=2):
@@ -195,9 +204,8 @@ def _step(rank: Rank, number: int, job: list[Rank]) -> None:
     rank.backward(calls)
     if rank.random.random() < 0.5:
         rank.wait()
-    rank.begin = begin
     if len(job) == 1:
-        rank.trace.step(number, begin, rank.now)
+        rank.end_step(number)
 
 
 def _collective(job: list[Rank], step: int) -> None:
@@ -220,7 +228,7 @@ def _collective(job: list[Rank], step: int) -> None:
         rank.truth.moving += length
         rank.free[40] = last + length
         rank.now += 3
-        rank.trace.step(step, rank.begin, rank.now)
+        rank.end_step(step)
 
 
 def save(job: list[Rank], folder: Path) -> list[Path]:
@@ -228,21 +236,26 @@ def save(job: list[Rank], folder: Path) -> list[Path]:
 
 
 def painted(truth: Truth) -> tuple[Counter, Counter]:
-    """The window one nanosecond at a time: busy time by row, reason or ``copy``; idle time by cause."""
-    low, high = truth.window
+    """The windows one nanosecond at a time: busy time by row, reason or ``copy``; idle time by cause."""
+    busy: Counter = Counter()
+    idle: Counter = Counter()
+    for low, high in truth.windows:
+        _paint(truth, low, high, busy, idle)
+    return busy, idle
+
+
+def _paint(truth: Truth, low: int, high: int, busy: Counter, idle: Counter) -> None:
     owner = np.full(high - low, -1)
     # Painted over in order, the last one on top: whoever computes, then starts first, then has the lower stream.
     for i in sorted(range(len(truth.work)), key=lambda i: _priority(truth.work[i], i), reverse=True):
         work = truth.work[i]
         owner[max(0, work.start - low) : max(0, work.end - low)] = i
-    busy: Counter = Counter()
     for i, count in zip(*np.unique(owner[owner >= 0], return_counts=True), strict=True):
         busy[truth.work[i].key] += int(count)
     causes = np.array(["host"] * (high - low), dtype="U4")
     for cause, spans in (("sync", truth.syncing), ("data", truth.loading)):
         for start, end in spans:
             causes[max(0, start - low) : max(0, end - low)] = cause
-    idle: Counter = Counter()
     at = 0
     while at < high - low:
         if owner[at] >= 0:
@@ -256,7 +269,6 @@ def painted(truth: Truth) -> tuple[Counter, Counter]:
         for cause in causes[at:end] if waited else ["host"] * (end - at):
             idle[str(cause)] += 1
         at = end
-    return busy, idle
 
 
 def _priority(work: Work, place: int) -> tuple[int, int, int, int]:

@@ -16,7 +16,7 @@ from torchroof.ranks.one import Options
 from torchroof.ranks.running import Progress, analyse_ranks, traces_in
 from torchroof.report import codec
 from torchroof.reports import TOP, packed, roof_wish
-from torchroof.trace.container import MEMORY_LIMIT
+from torchroof.trace.file import MEMORY_LIMIT
 
 if TYPE_CHECKING:
     from torchroof.views.ranks import RanksPage

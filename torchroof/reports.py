@@ -283,7 +283,7 @@ def analyze(
     """
     from torchroof.join.ranges import with_ranges_as_layers
     from torchroof.report.build import analyse
-    from torchroof.trace.container import MEMORY_LIMIT
+    from torchroof.trace.file import MEMORY_LIMIT
     from torchroof.trace.reader import read
 
     wish = roof_wish(device, ceilings, roof, layers_from)
@@ -373,7 +373,7 @@ def folder_in(logdir: str | os.PathLike[str], name: object = "") -> Path:
 
 def _check_logdir(logdir: str | os.PathLike[str], trace: str | os.PathLike[str] | None, name: str) -> None:
     """What is to be copied must be there, and no report may replace it."""
-    from torchroof.trace.container import opened
+    from torchroof.trace.file import opened
 
     folder_in(logdir, name)
     if trace is None:

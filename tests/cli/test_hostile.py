@@ -81,7 +81,8 @@ def test_json_that_is_no_object_is_called_that(text: str, tmp_path: Path, capsys
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device on this system")
-@pytest.mark.parametrize("words", [["devices"], ["report", "TRACE"], ["report", "TRACE", "--format", "json"]])
+@pytest.mark.parametrize("words", [[], ["devices"], ["report", "TRACE"], ["report", "TRACE", "--format", "json"],
+                         ["explain", "--list"], ["--help"], ["report", "--help"], ["--version"]])  # fmt: skip
 @pytest.mark.parametrize("end", ["> /dev/full", ">&-"])
 def test_a_screen_that_takes_nothing(words: list[str], end: str, trace: Path) -> None:
     told = " ".join(str(trace) if word == "TRACE" else word for word in words)

@@ -71,6 +71,22 @@ def test_a_bare_list_is_a_trace_without_metadata(events: list[Any], chunk: int) 
     assert metadata == {}
 
 
+@given(st.lists(st.lists(event, max_size=3), min_size=2, max_size=4), others, st.integers(1, 80), st.integers(1, 300))
+def test_several_lists_are_read_as_one(lists: list[list[Any]], between: dict[str, Any], chunk: int, block: int) -> None:
+    """A key that comes again: JSON keeps the last value, and here no event is lost."""
+    rest = json.dumps(between)[1:-1]
+    parts = [f'"traceEvents": {json.dumps(events)}{", " * bool(rest)}{rest}' for events in lists]
+    got, metadata, _ = decoded(f"{{{', '.join(parts)}}}".encode(), chunk, block)
+    assert got == [e for events in lists for e in events]
+    assert metadata == between
+
+
+def test_a_file_of_several_lists_says_so(read_text: Any) -> None:
+    table = read_text('{"traceEvents": [], "a": 1, "traceEvents": [' + ONE + '], "traceEvents": [' + ONE + "]}")
+    assert table.events == 2
+    assert [(note.kind, note.count) for note in table.notes if note.kind == "several_lists"] == [("several_lists", 3)]
+
+
 def test_a_long_list_is_taken_in_many_pieces() -> None:
     events = [{"name": f"op {i}"} for i in range(1000)]
     got, metadata, count = decoded(json.dumps({"traceEvents": events, "x": 1}).encode(), 100, 64)
@@ -194,11 +210,15 @@ ONE = '{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1,"dur":2}'
         ('{"traceEvents": [' + ONE + '],"a":', TruncatedTrace, "ends in the middle"),
         ('{"schemaVersion": 1, "dev', TruncatedTrace, "ends in the middle"),
         ("[" + ONE, TruncatedTrace, "ends in the middle"),
-        ("[" + ONE + "]]", NotATrace, "text follows the list"),
+        ("[" + ONE + "]]", NotATrace, "more text follows the trace at byte 69"),
         ('{"traceEvents": []]}', NotATrace, "not valid JSON"),
-        ("[" + ONE + "] more", NotATrace, "text follows the list"),
-        ('{"traceEvents": [], "traceEvents": [' + ONE + "]}", NotATrace, "has traceEvents twice"),
+        ("[" + ONE + "] more", NotATrace, "more text follows the trace at byte 69"),
         ('{"traceEvents": [' + ONE + "], }nonsense", NotATrace, "not valid JSON at byte 8"),
+        (2 * ('{"traceEvents": [' + ONE + '], "name": "a"}'), NotATrace, "more text follows the trace at byte 99"),
+        (10**5 * "[" + 10**5 * "]", NotATrace, "nested too deeply"),
+        (10**5 * '{"a":' + "1" + 10**5 * "}", NotATrace, "nested too deeply"),
+        ('{"traceEvents": [' + ONE + "," + 10**5 * "[" + 10**5 * "]" + "]}", NotATrace, "nested too deeply"),
+        ('{"traceEvents": [' + ONE + '], "a": ' + 10**5 * "[" + 10**5 * "]" + "}", NotATrace, "nested too deeply"),
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 10**6])

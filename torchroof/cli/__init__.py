@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import UnsupportedOperation
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from torchroof.cli import exit_codes
 from torchroof.errors import TorchroofError, reason_of
@@ -33,6 +33,11 @@ class _UsageError(Exception):
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message}; see {self.prog} --help")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """As argparse's own, which says nothing where a screen takes no help."""
+        if message:
+            (file or sys.stderr).write(message)
 
 
 class _Formatter(argparse.HelpFormatter):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from torchroof.join.accumulation import link_accumulation
 from torchroof.join.autograd import SOURCE_TEXTS, Links, Source, layers_of_nodes, link_backward
+from torchroof.join.clocks import with_starts
 from torchroof.join.columns import distinct, pick
 from torchroof.join.cpu import join_cpu_kernels
 from torchroof.join.cut import find_cut_ops
@@ -103,6 +104,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
     links = link_accumulation(table, nest, layers, link_backward(table, nest, layers, facts), facts)
     run = _run_kind(table)
     launch = launch_of_device_spans(table)
+    table, early = with_starts(table, launch)
     steps = find_steps(table, nest, facts)
     unsettled: tuple[Note, ...] = ()
     if facts is not None:
@@ -134,7 +136,7 @@ def attribute(table: TraceTable, role: Callable[[str], Role]) -> Attribution:
         # On a device an op that was cut launched nothing, and so has no kernel.
         cut_ops=find_cut_ops(table, nest, layers, facts) if run is RunKind.CPU else frozenset(),
         facts=facts,
-        notes=(*_notes(table, run, launch), *unsettled),
+        notes=(*_notes(table, run), *early, *unsettled),
     )
 
 
@@ -215,7 +217,7 @@ def _copies(table: TraceTable, steps: Steps, launch: Int32, anchor: Int32, owner
     )
 
 
-def _notes(table: TraceTable, run: RunKind, launch: Int32) -> list[Note]:
+def _notes(table: TraceTable, run: RunKind) -> list[Note]:
     notes = [note for note in table.notes if note.kind != "no_kernels"]
     if run is RunKind.LOST and len(notes) < len(table.notes):
         notes.append(
@@ -223,18 +225,6 @@ def _notes(table: TraceTable, run: RunKind, launch: Int32) -> list[Note]:
                 "device activity lost",
                 "The file has launches but no kernels: the device's activity was lost (another tool held the "
                 "profiling interface, or the window closed too early). Kernel time is unknown, not zero.",
-            )
-        )
-    known = np.flatnonzero(launch != NONE)
-    ahead = table.host.start_ns[launch[known]] - table.device.start_ns[known]
-    early = int((ahead > 0).sum())
-    if early:
-        notes.append(
-            Note(
-                "clocks disagree",
-                f"{early:,} device events start before their own launch, by up to {int(ahead.max()) / 1000:,.1f} µs: "
-                "host and device clocks disagree. A time from launch to start is taken for 0 there.",
-                early,
             )
         )
     return notes

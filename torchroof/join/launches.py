@@ -15,16 +15,58 @@ from torchroof.join.steps import Steps
 from torchroof.trace.dialects import is_collective, is_graph_launch
 from torchroof.trace.table import NONE, DeviceKind, HostKind, Int32, TraceTable
 
+CLOCKS_DIFFER_NS = 1_000_000
+"""A device span may seem to start so long before its own launch, where the clocks disagree (0.1 ms has been seen)."""
+
 
 def launch_of_device_spans(table: TraceTable) -> Int32:
-    """For each device span the host span that launched it: the first runtime or driver call with its key."""
+    """For each device span the host span that launched it: the runtime or driver call with its key.
+
+    Of calls inside one another that share a key, the outermost is meant. Where a key comes again, as in a file of
+    several windows, it is the last call before the span, else the first of all.
+    """
     host, device = table.host, table.device
     calls = np.flatnonzero((host.kind == HostKind.LAUNCH) & (host.correlation != NONE)).astype(np.int32)
     calls = calls[np.lexsort((host.start_ns[calls], host.correlation[calls]))]
     keys = host.correlation[calls]
     place = np.searchsorted(keys, device.correlation)
     found = pick(keys, np.where(place < len(keys), place, NONE)) == device.correlation
-    return pick(calls, np.where(found & (device.correlation != NONE), place, NONE))
+    launch = pick(calls, np.where(found & (device.correlation != NONE), place, NONE))
+    if (keys[1:] == keys[:-1]).any():
+        spans = np.flatnonzero(launch != NONE)
+        launch[spans] = _latest(table, _outermost(table, calls), spans, launch[spans])
+    return launch
+
+
+def _outermost(table: TraceTable, calls: Int32) -> Int32:
+    """Without the calls that lie in one of their key on their thread. They are in order of key and start."""
+    host = table.host
+    kept, reach, key = [], dict[int, int](), NONE
+    columns = (host.correlation[calls], host.thread[calls], host.end_ns[calls])
+    for call, here, thread, end_ns in zip(calls.tolist(), *(c.tolist() for c in columns), strict=True):
+        if here != key:
+            key, reach = here, {}
+        if thread not in reach or end_ns > reach[thread]:
+            reach[thread] = end_ns
+            kept.append(call)
+    return np.array(kept, dtype=np.int32)
+
+
+def _latest(table: TraceTable, calls: Int32, spans: NDArray[np.int64], first: Int32) -> Int32:
+    """For each device span the last call with its key before it; the ``first`` of all where none is."""
+    host, device = table.host, table.device
+    key = np.concatenate((host.correlation[calls], device.correlation[spans]))
+    moment = np.concatenate((host.start_ns[calls] - CLOCKS_DIFFER_NS, device.start_ns[spans]))
+    is_span = np.arange(len(key)) >= len(calls)
+    order = np.lexsort((is_span, moment, key))
+    before = np.maximum.accumulate(np.where(is_span[order], NONE, np.arange(len(order))))
+    asked = np.flatnonzero(is_span[order])
+    latest = order[before[asked]]
+    same = (before[asked] != NONE) & (key[latest] == key[order[asked]])
+    found = np.empty(len(spans), dtype=np.int32)
+    place = order[asked] - len(calls)
+    found[place] = np.where(same, calls[np.where(same, latest, 0)], first[place])
+    return found
 
 
 def anchors_of(table: TraceTable, nest: Nest, launch: Int32) -> Int32:

@@ -34,6 +34,17 @@ class Steps:
         counts = np.array(self.counted, dtype=bool)
         return np.where((place != NONE) & counts[np.maximum(place, 0)], place, NONE).astype(np.int32)
 
+    def runs(self) -> tuple[range, ...]:
+        """The counted steps as stretches of positions that follow one another, in number and in the file."""
+        found: list[range] = []
+        for place in np.flatnonzero(np.array(self.counted, dtype=bool)).tolist():
+            follows = found and found[-1].stop == place and self.number[place] == self.number[place - 1] + 1
+            if follows:
+                found[-1] = range(found[-1].start, place + 1)
+            else:
+                found.append(range(place, place + 1))
+        return tuple(found)
+
 
 def find_steps(table: TraceTable, nest: Nest, facts: CaptureFacts | None) -> Steps:
     """The marked steps of a file; all complete ones count unless the capture named those that do."""

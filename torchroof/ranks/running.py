@@ -12,7 +12,7 @@ from pathlib import Path
 from torchroof.errors import TraceError
 from torchroof.ranks.one import Options, RankFile, analyse_rank
 from torchroof.report.codec import looks_like_report
-from torchroof.trace.container import blocks
+from torchroof.trace.file import blocks
 
 Progress = Callable[[int, int], None]
 """Told how many of how many files are done."""

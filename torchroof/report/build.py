@@ -213,6 +213,10 @@ def _notes(table: TraceTable, attribution: Attribution, chosen: dict[int, Chosen
                 "If it was recorded on a GPU, the device's activity is missing, and these times are not the device's.",
             )
         )
+    windows = len(attribution.steps.runs())
+    if windows > 1:
+        text = f"The counted steps are of {windows} windows: what lies between two windows counts nowhere."
+        notes.append(Note(kind="windows", text=text, count=windows))
     if not attribution.steps.marked and attribution.run is not RunKind.LOST:
         notes.append(Note(kind="no steps", text="The file has no step marks: it counts as one step."))
     return tuple(notes)

@@ -1,5 +1,6 @@
 """The ledger of a step: every nanosecond of the counted window, busy or idle, charged to one owner.
 
+The window is one for each run of counted steps that follow one another: between windows nothing was recorded.
 Per device: busy time goes to kernels and copies as shares of their union; each gap goes to the data loader,
 to a synchronising wait, or to the host, and host time to the kernel that ends the gap.
 """
@@ -9,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from torchroof.join.attribute import Attribution, RunKind
 from torchroof.join.columns import distinct, pick
 from torchroof.join.lineage import NameKind
 from torchroof.join.timeline import COLLECTIVE, COMPUTE, COPY, Coverage, Timeline, divide
 from torchroof.trace.dialects import is_synchronising
-from torchroof.trace.table import NONE, HostKind, Int64, TraceTable
+from torchroof.trace.table import NONE, HostKind, Int32, Int64, TraceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +86,19 @@ def keep_ledger(table: TraceTable, attribution: Attribution) -> Ledger:
     sums = dict.fromkeys(("step_ns", "span_ns", "copy_ns", "data_ns", "sync_ns", "host_unowned_ns"), 0)
     waits = _Waits(table, attribution)
     for device in devices:
-        window = _window(attribution, device)
-        if window is None:
-            continue
         work = _intervals(attribution, device)
-        line = divide(work.start_ns, work.end_ns, work.stream, work.work_class, window)
         owned = work.owner != NONE
-        np.add.at(busy, work.owner[owned], line.share_ns[owned])
-        sums["copy_ns"] += int(line.share_ns[~owned].sum())
-        sums["step_ns"] += window[1] - window[0]
-        sums["span_ns"] += _span(attribution, device)
-        # Before the first kernel of a file without steps lies the start of the recording, which is no kernel's doing.
-        _charge_gaps(line, work, waits, host, sums, None if attribution.steps.marked else window[0])
+        reached = None
+        for steps in attribution.steps.runs():
+            window = _window(attribution, device, steps, reached)
+            reached = window[1]
+            line = divide(work.start_ns, work.end_ns, work.stream, work.work_class, window)
+            np.add.at(busy, work.owner[owned], line.share_ns[owned])
+            sums["copy_ns"] += int(line.share_ns[~owned].sum())
+            sums["step_ns"] += window[1] - window[0]
+            sums["span_ns"] += _span(attribution, device, steps)
+            # Before the first kernel of a file without steps lies the start of the recording: no kernel's doing.
+            _charge_gaps(line, work, waits, host, sums, None if attribution.steps.marked else window[0])
     return Ledger(devices=devices, busy_ns=busy, host_ns=host, **sums)
 
 
@@ -117,16 +120,13 @@ def _intervals(attribution: Attribution, device: int) -> _Intervals:
     )
 
 
-def _window(attribution: Attribution, device: int) -> tuple[int, int] | None:
-    """The counted window of a device, None where no step counts."""
+def _window(attribution: Attribution, device: int, run: range, reached_ns: int | None) -> tuple[int, int]:
+    """The time of a device that a run of counted steps takes, behind what the run before it ``reached``."""
     steps, kernels, copies = attribution.steps, attribution.kernels, attribution.copies
-    counted = np.flatnonzero(np.array(steps.counted, dtype=bool))
-    if not len(counted):
-        return None
-    first_ns, last_ns = int(steps.start_ns[counted[0]]), int(steps.end_ns[counted[-1]])
+    first_ns, last_ns = int(steps.start_ns[run[0]]), int(steps.end_ns[run[-1]])
     here = kernels.device == device
     ends = kernels.start_ns + kernels.ns if attribution.run is RunKind.DEVICE else kernels.start_ns
-    mine = here & (kernels.step != NONE)
+    mine = here & _in(kernels.step, run)
     low, high = first_ns, last_ns
     if attribution.run is RunKind.DEVICE:
         before = here & (kernels.launch_thread != NONE) & (kernels.launch_ns < first_ns)
@@ -136,13 +136,19 @@ def _window(attribution: Attribution, device: int) -> tuple[int, int] | None:
     if mine.any():
         low = min(low, int(kernels.start_ns[mine].min()))
         high = max(high, int(ends[mine].max()))
+    if reached_ns is not None:
+        low = max(low, reached_ns)
     return low, max(low, high)
 
 
-def _span(attribution: Attribution, device: int) -> int:
-    """From the first start to the last end of the counted kernels."""
+def _in(step: Int32, run: range) -> NDArray[np.bool_]:
+    return (step >= run[0]) & (step <= run[-1])
+
+
+def _span(attribution: Attribution, device: int, run: range) -> int:
+    """From the first start to the last end of the kernels of a run of counted steps."""
     kernels = attribution.kernels
-    chosen = (kernels.device == device) & (kernels.step != NONE)
+    chosen = (kernels.device == device) & _in(kernels.step, run)
     segments = chosen[kernels.segment_kernel]
     if not segments.any():
         return 0

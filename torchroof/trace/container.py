@@ -1,4 +1,4 @@
-"""The outside of a trace file: its bytes, inflated where gzipped, and where its list of events lies.
+"""The outside of a trace: where in its text the list of events lies, or the lists.
 
 The text is never parsed as one. It is cut at places where one event may end and the next begin; a piece that
 decodes as a JSON list was cut at the right place, since a cut inside a string or inside an event leaves a
@@ -7,31 +7,24 @@ piece that cannot. What lies around the list is decoded as one object with null 
 
 from __future__ import annotations
 
-import os
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from torchroof.errors import NO_PATH, NotATrace, TraceError, TruncatedTrace, reason_of
+from torchroof.errors import NotATrace, TraceError, TruncatedTrace
+from torchroof.trace.file import MEMORY_LIMIT, gibibytes
 from torchroof.trace.mending import BETWEEN, REACH, Salvage, object_of
 
-MEMORY_LIMIT = 8 << 30
-"""Bytes that one file may take up at most unless a caller says otherwise: as columns in memory by a careful
-estimate, and as text where it is gzipped."""
 _WIDEST_PART = 16
 """One event, or what stands before the events, may be this fraction of the limit at most."""
 CHUNK_BYTES = 1 << 19
 """Bytes of JSON that are decoded at once: few enough for the events made of them to stay in a cache."""
 
-_GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
-_BLOCK = 1 << 18
 _EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(?=\[)')
 _KEY_WIDTH = 4096
 """Bytes that the key and its bracket can take up together, blanks included."""
@@ -46,70 +39,6 @@ REPORT_SCHEMA = "torchroof.report/"
 Events = TypeVar("Events")
 Piece = tuple[bytes, Events, int, bool]
 """A piece's text, what it decodes to, how many bytes of the file it used, whether it is the last."""
-
-
-def opened(path: str | os.PathLike[str]) -> BinaryIO:
-    """The file, open for reading; every way in which it cannot be is a TraceError."""
-    try:
-        if not os.fspath(path):
-            raise TraceError("the name of the trace is empty; name a file")
-        if Path(path).is_dir():
-            raise TraceError(f"{path} is a folder; name one trace file in it")
-        return Path(path).open("rb")
-    except FileNotFoundError:
-        raise TraceError(f"{path}: no such file; check the path") from None
-    except PermissionError:
-        raise TraceError(f"{path}: no permission to read it; check the file's mode and owner") from None
-    except NO_PATH as fault:
-        raise TraceError(f"{path!s}: cannot be opened ({reason_of(fault)}); check the path") from None
-
-
-def blocks(file: BinaryIO, source: str, limit: int = MEMORY_LIMIT) -> Iterator[bytes]:
-    """The file's bytes in pieces, inflated if its first two bytes are those of gzip, to ``limit`` at most.
-
-    Raises TruncatedTrace after the last piece of gzip data that end early.
-    """
-    try:
-        first = file.read(_BLOCK)
-        if not first:
-            raise TraceError(f"{source} is empty; record the trace again")
-        if first.startswith(_GZIP):
-            yield from _inflated(file, first, source, limit)
-            return
-        while first:
-            yield first
-            first = file.read(_BLOCK)
-    except OSError as fault:
-        raise TraceError(f"{source}: cannot be read ({reason_of(fault)})") from None
-
-
-def _inflated(file: BinaryIO, packed: bytes, source: str, limit: int) -> Iterator[bytes]:
-    inflater, total = zlib.decompressobj(wbits=31), 0
-    while packed:
-        try:
-            piece = inflater.decompress(packed, _BLOCK)
-        except zlib.error:
-            raise NotATrace(f"{source}: the gzip data are damaged; copy or record the trace again") from None
-        total += len(piece)
-        if total > limit:
-            raise TraceError(
-                f"{source} inflates to more than {gibibytes(limit)}; record a shorter window, or raise --memory"
-            )
-        if piece:
-            yield piece
-        packed = inflater.unconsumed_tail or inflater.unused_data or file.read(_BLOCK)
-        if inflater.eof and packed:
-            if not packed.startswith(_GZIP):
-                return
-            inflater = zlib.decompressobj(wbits=31)
-    if not inflater.eof:
-        yield inflater.flush()
-        raise TruncatedTrace(f"{source}: the gzip data end early; copy or record the trace again")
-
-
-def gibibytes(size: int) -> str:
-    """A limit in words: ``8 GiB``."""
-    return f"{size / 2**30:.3g} GiB"
 
 
 class Container:
@@ -129,6 +58,8 @@ class Container:
         """What was mended, by kind (see `mending.WORDS`)."""
         self.lost = 0
         """Places where no event could be read."""
+        self.lists = 0
+        """Lists of events that were read: one, unless the file has the key more than once."""
         self.cut: str | None = None
         """Why the file ends before the trace does, as an error's text; None where it is whole."""
         self._pieces = pieces
@@ -143,15 +74,16 @@ class Container:
 
     def events(self, decode: Callable[[bytes], Events]) -> Iterator[tuple[bytes, Events]]:
         """Each piece as the text of a JSON list and as what ``decode`` made of it."""
-        head = self._find_list()
-        last = False
-        while not last:
-            text, decoded, used, last = self._next_piece(decode, self._chunk)
-            self._drop(used)
-            yield text, decoded
-        while self._fill(2 * len(self._text)):
-            pass
-        self._read_metadata(head)
+        head: bytes | None = self._find_list()
+        while head is not None:
+            front, last = head, False
+            while not last:
+                text, decoded, used, last = self._next_piece(decode, self._chunk)
+                self._drop(used)
+                yield text, decoded
+            self.lists += 1
+            head = self._find_next_list(front)
+        self._read_metadata(front)
 
     # reading on
 
@@ -205,15 +137,28 @@ class Container:
             if _is_json(self._text):
                 what = "is JSON but no object"
             raise NotATrace(f"{self._source} {what}; a Kineto trace is a JSON object with traceEvents")
+        head = self._next_head(b"") or self._head(
+            0, lambda text: object_of(text, _decode_object, self.mends) is not None
+        )
+        return self._refuse_without_events() if head is None else head
+
+    def _find_next_list(self, front: bytes) -> bytes | None:
+        """Reads on behind one more list's bracket; the text in front of it. Without one None, and all is read."""
+        head = self._next_head(front + b"null") if front else None
+        while head is None and self._fill(2 * len(self._text)):
+            pass
+        return head
+
+    def _next_head(self, front: bytes) -> bytes | None:
+        """The text in front of the next list of events, which begins with what is ``front`` of the text in hand."""
         position = 0
         while True:
-            head = self._head(position, _is_object)
+            head = self._head(position, lambda text: _is_object(front + text))
             if head is not None:
-                return head
+                return front + head
             position = max(0, len(self._text) - _KEY_WIDTH)
             if not self._fill(2 * len(self._text)):
-                head = self._head(0, lambda text: object_of(text, _decode_object, self.mends) is not None)
-                return self._refuse_without_events() if head is None else head
+                return None
 
     def _head(self, position: int, is_object: Callable[[bytes], bool]) -> bytes | None:
         """The text in front of the first list of events, from a position on, that is a key of the file itself."""
@@ -285,11 +230,15 @@ class Container:
         text = b"[" + self._text
         try:
             return text, decode(text), len(self._text), True
-        except _FAULTS as fault:
-            if _is_trailing(fault):
-                return self._up_to_end(decode, text, _position(fault, text))
-            cut = self._cut_piece(decode) if "truncated" in str(fault) else None
-        return cut or self._mended_end(decode, sure=True) or self._mended_end(decode, sure=False) or self._rest(decode)
+        except _FAULTS as why:
+            fault = why
+        if _is_trailing(fault):
+            return self._up_to_end(decode, text, _position(fault, text))
+        cut = self._cut_piece(decode) if "truncated" in str(fault) else None
+        piece = cut or self._mended_end(decode, sure=True) or self._mended_end(decode, sure=False)
+        if piece is None and isinstance(fault, RecursionError):
+            self._refuse_malformed(fault, text, 0, 0)
+        return piece or self._rest(decode)
 
     def _cut_piece(self, decode: Callable[[bytes], Events]) -> Piece[Events] | None:
         """The whole events of a list that never ends; None where some of them are malformed."""
@@ -339,12 +288,14 @@ class Container:
     def _read_metadata(self, head: bytes) -> None:
         if not head:
             if self._text.strip():
-                raise NotATrace(f"{self._source}: not valid JSON at byte {self._before}: text follows the list")
+                self._refuse_more(self._before)
             return
         text = head + b"null" + (b"}" if self.cut and not self._text.strip() else self._text)
         try:
             found = _decode_object(text)
         except _FAULTS as fault:
+            if _is_trailing(fault):
+                self._refuse_more(self._before + _position(fault, text) - 1 - len(head + b"null"))
             if "truncated" in str(fault):
                 self.cut = self.cut or self._cut_text
                 text = head + b"null}"
@@ -353,14 +304,21 @@ class Container:
                 before = self._before - len(head) - 4
                 self._refuse_malformed(fault, text, _position(fault, text), before)
             found = mended
-        if found.pop("traceEvents", None) is not None:
-            raise NotATrace(f"{self._source} has traceEvents twice, so it is two traces; save each as a file")
+        found.pop("traceEvents", None)
         self.metadata = found
+
+    def _refuse_more(self, at: int) -> NoReturn:
+        why = f"more text follows the trace at byte {at}; save each trace as a file of its own"
+        raise NotATrace(f"{self._source}: {why}")
 
     def _refuse_malformed(self, fault: Exception, text: bytes, at: int, before: int) -> NoReturn:
         """Says what is wrong with the text at a place, where mending did not help."""
         if "truncated" in str(fault):
             raise TruncatedTrace(self._cut_text) from None
+        if isinstance(fault, RecursionError):
+            raise NotATrace(
+                f"{self._source}: its JSON is nested too deeply to be read; record the trace again"
+            ) from None
         what = _AT_BYTE.sub("", str(fault)).removeprefix("JSON is malformed: ")
         where = f"{self._source}: not valid JSON at byte {max(0, before + at)}"
         raise NotATrace(f"{where}: {what}; record the trace again") from None

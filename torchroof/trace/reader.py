@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from torchroof.errors import TraceError, TruncatedTrace
 from torchroof.trace import dialects
 from torchroof.trace.columns import Columns
-from torchroof.trace.container import CHUNK_BYTES, MEMORY_LIMIT, Container, blocks, gibibytes, opened
+from torchroof.trace.container import CHUNK_BYTES, Container
 from torchroof.trace.events import EventDecoder
+from torchroof.trace.file import MEMORY_LIMIT, blocks, gibibytes, opened
 from torchroof.trace.mending import WORDS
 from torchroof.trace.table import (
     NONE,
@@ -186,6 +187,9 @@ def _reading_notes(columns: Columns, container: Container, odd: int) -> list[Not
     if mends.total():
         what = ", ".join(f"{count:,} {WORDS[kind]}" for kind, count in mends.most_common() if count)
         notes.insert(0, Note("mended", f"the file is not quite JSON, and was read all the same: {what}", mends.total()))
+    if container.lists > 1:
+        text = f"the file has {container.lists} lists of events, which are read as one"
+        notes.insert(0, Note("several_lists", text, container.lists))
     if container.byte_order_mark:
         notes.insert(0, Note("byte_order_mark", "the file starts with a byte-order mark", 1))
     if container.cut:
