@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from torchroof.report.lenses import BY, OUTSIDE_STEPS, Lines, lines
-from torchroof.report.model import CAUSES, ReportData
+from torchroof.report.model import CAUSES, ReportData, Row
 from torchroof.report.summary import headline
 
 ADDITIVE = ("kernels", "kernel_ns", "busy_ns", "host_ns")
@@ -47,7 +47,7 @@ def _check_rows(data: ReportData) -> None:
         assert 0 <= row.busy_ns <= row.kernel_ns
         assert min(row.cast_ns, row.layout_ns) >= 0 and row.cast_ns + row.layout_ns <= row.kernel_ns
         assert sum(row.kernel_ns_per_step) == row.kernel_ns and len(row.kernel_ns_per_step) == data.steps
-        assert (row.flops is None) == (row.flops_known_ns == 0) or row.kernel_ns == 0
+        _check_known(row, row.flops, row.flops_known_ns, row.achieved_flops_per_s)
         assert (row.floor_ns is None) == (row.headroom_ns is None)
         if row.floor_ns is not None:
             assert row.headroom_ns == max(0, row.busy_ns - row.floor_ns) + row.host_ns
@@ -57,9 +57,18 @@ def _check_rows(data: ReportData) -> None:
             assert row.flops <= row.flops_full
         known = (row.bytes_read is None, row.bytes_written is None, row.bytes_upper is None)
         assert known in ((True,) * 3, (False,) * 3), row
-        assert known[0] == (row.bytes_known_ns == 0) or row.kernel_ns == 0, row
+        _check_known(row, row.bytes_read, row.bytes_known_ns, row.achieved_bytes_per_s)
         if row.bytes_read is not None and row.bytes_written is not None and row.bytes_upper is not None:
             assert row.bytes_read + row.bytes_written <= row.bytes_upper
+
+
+def _check_known(row: Row, amount: int | None, known_ns: int, per_second: float | None) -> None:
+    """What is unknown has no time. Calls that took 0 ns may be all that is known; then the rest says why it is not."""
+    if amount is None:
+        assert known_ns == 0, row
+    elif known_ns == 0 and row.kernel_ns:
+        assert row.unknown, row
+    assert per_second is None or known_ns > 0, row
 
 
 def _check_lenses(data: ReportData) -> None:

@@ -3,7 +3,7 @@
 `joins` repeats hta-ns-resolution-202404 15 times (kernels, launches, no shapes; times of 19 digits);
 `everything` repeats tl-mi300-ddp-resnet18-202604 34 times (shapes, modules, backward). Each copy has its
 times and its ids shifted, so that no two copies join. The traces lie in ../shared and are not ours to ship;
-where they are absent, both yardsticks repeat a simulated job instead.
+where they are absent, the yardsticks repeat twins of them instead, with as many events of each kind.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import argparse
 import gzip
 import json
 import re
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from twins import twin
+
 SOURCES = {"joins": ("hta-ns-resolution-202404", 15), "everything": ("tl-mi300-ddp-resnet18-202604", 34)}
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
-EVENTS = 1_000_000
 ID_KEYS = ("correlation", "External id", "Ev Idx", "Sequence number", "Python id", "Python parent id", "stream id")
 
 
@@ -34,8 +34,7 @@ def build(kind: str, folder: Path) -> Path:
         with gzip.open(source, "rt", encoding="utf-8") as file:
             trace = json.load(file, parse_float=Decimal)
     else:
-        trace = _simulated()
-        copies = EVENTS // len(trace["traceEvents"])
+        trace = twin(kind)
     events = trace.pop("traceEvents")
     times = [Decimal(e["ts"]) for e in events if e.get("ph") == "X"]
     length = max(times) - min(times) + 1_000_000
@@ -49,15 +48,6 @@ def build(kind: str, folder: Path) -> Path:
                 first = False
         out.write("\n]}")
     return target
-
-
-def _simulated() -> dict[str, Any]:
-    """A job of many steps, whose times have three decimals like those of a profiler."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-    from job_maker import make_job
-
-    maker = make_job(1, steps=200)[0].trace
-    return json.loads(json.dumps({**maker.metadata, "traceEvents": maker.events}), parse_float=Decimal)
 
 
 def _shifted(event: dict[str, Any], time: Decimal, ids: int) -> str:

@@ -1,5 +1,6 @@
 """Hand-made GPU steps whose every nanosecond is known: busy, data, sync and host time come out exactly."""
 
+import laws
 from trace_maker import TraceMaker
 
 from torchroof.report.build import analyse
@@ -213,3 +214,19 @@ def test_a_grid_of_zeros_is_unknown(tmp_path):
     t.op("aten::relu", 0, 100, shapes=[[10]])
     t.launch(50, "k", 200, 300, grid=[0, 0, 0])
     assert read(t.save(tmp_path)).device.blocks.tolist() == [-1]
+
+
+def test_work_of_calls_that_took_no_time_has_no_rate(tmp_path):
+    """One product of 0 ns, whose work is known, and one of 50 ns whose operands do not fit."""
+    t = TraceMaker()
+    t.op("aten::mm", 10, 20, shapes=[[8, 4], [4, 2]])
+    t.launch(12, "k", 100, 100)
+    t.op("aten::mm", 30, 40, shapes=[[8, 4], [5, 2]])
+    t.launch(32, "k", 200, 250)
+    data = report(t, tmp_path)
+    laws.check(data)
+    (row,) = data.rows
+    # 8 x 4 x 2 multiply-adds are known, and none of the 50 ns is theirs.
+    assert (row.flops, row.flops_known_ns, row.bytes_known_ns, row.kernel_ns) == (2 * 64, 0, 0, 50)
+    assert row.achieved_flops_per_s is row.achieved_bytes_per_s is row.efficiency is None
+    assert row.unknown
