@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path, PurePath
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 from torchroof.device.roof import PREFERENCES, Ceiling
 from torchroof.errors import (
@@ -137,26 +136,30 @@ class Report:
     @cached_property
     def layers(self) -> pd.DataFrame:
         """The printed table, every line of it, unformatted: layers, or ops where the trace knows no layers."""
-        from torchroof.views.export import plain_columns
+        from torchroof.views.frames import frame_of_lines
 
-        hints = get_type_hints(lenses.Line)
-        columns = plain_columns(self.lines(self.by))
-        return _frame(columns, {name: hints.get(name, _made_up(name)) for name in columns})
+        return frame_of_lines(self.lines(self.by))
 
     @cached_property
     def rows(self) -> pd.DataFrame:
         """One line per device, layer, phase, op and precision."""
-        return _frame_of(Row, self.data.rows)
+        from torchroof.views.frames import frame_of
+
+        return frame_of(Row, self.data.rows)
 
     @cached_property
     def kernels(self) -> pd.DataFrame:
         """Kernels by name, layer, phase and op."""
-        return _frame_of(Kernel, self.data.kernels)
+        from torchroof.views.frames import frame_of
+
+        return frame_of(Kernel, self.data.kernels)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
         """Every step of the file, and whether it counted."""
-        return _frame_of(Step, self.data.per_step)
+        from torchroof.views.frames import frame_of
+
+        return frame_of(Step, self.data.per_step)
 
     def to_json(self) -> str:
         """The whole report as one line of JSON, as docs/report-schema.md describes it."""
@@ -389,32 +392,3 @@ def packed(text: bytes, path: str | os.PathLike[str]) -> bytes:
     """The bytes for a file of this name: gzipped, without a date, if it ends in ``.gz``."""
     named_gz = os.fspath(path).endswith(".gz")
     return gzip.compress(text, _GZIP_LEVEL, mtime=0) if named_gz else text
-
-
-def _frame_of(kind: type, items: Sequence[Any]) -> pd.DataFrame:
-    hints = get_type_hints(kind)
-    return _frame({name: [getattr(item, name) for item in items] for name in hints}, hints)
-
-
-def _frame(columns: dict[str, list[Any]], hints: dict[str, Any]) -> pd.DataFrame:
-    import pandas
-
-    return pandas.DataFrame(
-        {name: pandas.Series(values, dtype=_dtype_of(values, hints[name])) for name, values in columns.items()}
-    )
-
-
-def _made_up(name: str) -> Any:
-    """The type of a column that `plain_columns` adds to a line's own."""
-    return float if name == "share_of_step" else int
-
-
-def _dtype_of(values: list[Any], hint: Any) -> Any:
-    """A column's type; integers beyond 64 bits stay Python's own."""
-    beyond = any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
-    return "object" if beyond else _dtype(hint)
-
-
-def _dtype(hint: Any) -> Any:
-    known = [arg for arg in get_args(hint) if arg is not NoneType] if get_origin(hint) in (Union, UnionType) else [hint]
-    return {int: "Int64", float: "Float64", str: "string", bool: "boolean"}.get(known[0], "object")
