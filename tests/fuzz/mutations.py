@@ -166,10 +166,29 @@ def repeated_keys(random: Random, trace: Trace) -> bytes:
     return (text if at < 0 else f"{text[:at]}{key}{random.choice(('1', 'null', '[]'))}, {text[at:]}").encode()
 
 
+def two_lists(random: Random, trace: Trace) -> bytes:
+    """The events in two lists, as if the key came again."""
+    events = trace.pop("traceEvents")
+    at = random.randint(0, len(events))
+    first, second = (f'"traceEvents": {json.dumps(part)}' for part in (events[:at], events[at:]))
+    return f"{_text(trace).decode()[:-1]}{', ' * bool(trace)}{first}, {second}}}".encode()
+
+
+def second_window(random: Random, trace: Trace) -> bytes:
+    """Everything, or some of it, once more later on, under the same ids."""
+    later = random.choice((1, 10**4, 10**9))
+    copies = [copy.deepcopy(event) for event in trace["traceEvents"] if random.random() < 0.9]
+    for event in copies:
+        if "ts" in event:
+            event["ts"] = float(event["ts"]) + later
+    trace["traceEvents"] += copies
+    return _text(trace)
+
+
 MUTATIONS: tuple[Mutation, ...] = (
     drop_events, repeat_events, reorder_events, reorder_keys, odd_argument, lost_argument, odd_field, lost_field,
     swapped_fields, odd_events, odd_metadata, odd_times, cut_text, cut_gzip, damaged_gzip, not_json, changed_bytes,
-    repeated_keys,
+    repeated_keys, two_lists, second_window,
 )  # fmt: skip
-ALWAYS_A_REPORT = (drop_events, repeat_events, reorder_events, reorder_keys)
+ALWAYS_A_REPORT = (drop_events, repeat_events, reorder_events, reorder_keys, two_lists, second_window)
 SINGLE_ARGUMENT = (odd_argument, lost_argument)

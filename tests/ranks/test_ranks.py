@@ -70,6 +70,15 @@ def test_every_executor_gives_the_same(job, threads: Executor, tmp_path: Path) -
     assert torchroof.analyze_ranks(list(reversed(paths)), executor=threads).data == by_threads
 
 
+def test_without_all_ranks_nobody_knows_who_waited(job, threads: Executor) -> None:
+    data = torchroof.analyze_ranks(job[1][:3], executor=threads).data
+    assert [(r.waiting_ns, r.moving_ns, r.waited_for_ns) for r in data.ranks] == [(None, None, None)] * 3
+    assert all(r.collective_ns for r in data.ranks)
+    table = str(torchroof.analyze_ranks(job[1][:3], executor=threads)).splitlines()
+    row = next(line.split() for line in table if line.endswith("rank1.json"))
+    assert (row[-5], row[-4], row[-2]) == ("?", "?", "?")
+
+
 def test_it_survives_being_saved(job, threads: Executor, tmp_path: Path) -> None:
     report = torchroof.analyze_ranks(job[1], executor=threads)
     report.save(tmp_path / "ranks.json.gz")

@@ -64,7 +64,7 @@ def _rank(number: int, file: RankFile, parts: Split, place: int | None) -> Rank:
     totals = file.totals
     if totals is None or place is None:
         return Rank(rank=number, source=file.source, fault=file.fault)
-    split_whole = place not in parts.unsplit and bool(parts.collective_ns[place])
+    split_whole = place not in parts.unsplit and totals.kernel_ns is not None
     return Rank(
         rank=number,
         source=file.source,
@@ -79,7 +79,7 @@ def _rank(number: int, file: RankFile, parts: Split, place: int | None) -> Rank:
         collective_ns=None if totals.kernel_ns is None else parts.collective_ns[place],
         waiting_ns=parts.waiting_ns[place] if split_whole else None,
         moving_ns=parts.moving_ns[place] if split_whole else None,
-        waited_for_ns=parts.waited_for_ns[place],
+        waited_for_ns=parts.waited_for_ns[place] if split_whole else None,
     )
 
 
@@ -126,9 +126,10 @@ def _straggler(ranks: Sequence[Rank], parts: Split, layers: Sequence[LayerSpread
         return None
     step = median(rank.step_ns / rank.parts for rank in timed)
     if sum(parts.waiting_ns):
-        worst = max(timed, key=lambda rank: rank.waited_for_ns)
-        ns = worst.waited_for_ns / worst.parts / (len(timed) - 1)
-        share = worst.waited_for_ns / sum(parts.waiting_ns)
+        waited_ns = dict(zip((rank.rank for rank in ranks), parts.waited_for_ns, strict=True))
+        worst = max(timed, key=lambda rank: waited_ns[rank.rank])
+        ns = waited_ns[worst.rank] / worst.parts / (len(timed) - 1)
+        share = waited_ns[worst.rank] / sum(parts.waiting_ns)
         text = f"the others wait for rank {worst.rank}, {units.duration(ns)} of each step: {share:.0%} of all waiting"
     else:
         worst = max(timed, key=lambda rank: rank.step_ns / rank.parts)

@@ -33,8 +33,8 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
     waiting_ns: int | None = None
     moving_ns: int | None = None
     """The two parts of ``collective_ns``; None where not every collective could be split."""
-    waited_for_ns: int = 0
-    """Time that other ranks spent waiting for this one, the last to come to a collective."""
+    waited_for_ns: int | None = None
+    """Time that other ranks spent waiting for this one, the last to come to a collective; None likewise."""
 
 
 class Spread(msgspec.Struct, frozen=True):
