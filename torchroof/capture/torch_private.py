@@ -77,6 +77,11 @@ def private_api() -> PrivateApi:
     options = _profiler_options()
     if "profile_all_threads" not in options:
         missing.append("this torch records only the thread that profiles, and backward's own; others' work is missing")
+    if not hasattr(getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None), "set_code_exec_strategy"):
+        missing.append(
+            "this torch's compiler cannot be kept from the layer scopes; what torch.compile compiles inside the block "
+            "may fail or be compiled again (from torch 2.9 on it is not)"
+        )
     tracing = getattr(torch._C, "_get_tracing_state", None) or torch.jit.is_tracing
     return PrivateApi(scope, sequence, task, _is_compiling(), tracing, blocks, options, tuple(missing))
 
