@@ -354,8 +354,10 @@ def load(path: str | os.PathLike[str]) -> Report:
 
 
 def is_saved_report(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as a saved report does. A file that cannot be read is none."""
+    """Whether a file begins as a saved report does. A file that cannot be read is none, nor is one read only once."""
     try:
+        if not Path(path).is_file():
+            return False
         with Path(path).open("rb") as file:
             head = file.read(4096)
         if head.startswith(_GZIP):

@@ -2,7 +2,7 @@
 
 ``python benchmarks/analysis/compare.py FOLDER [--hta PYTHON] [--tracelens PATH] [--repeat N]`` builds the yardsticks in
 FOLDER and prints a table: wall and processor seconds (medians) and peak memory. ``--hta`` names a Python that has
-HolisticTraceAnalysis, ``--tracelens`` a checkout of TraceLens.
+HolisticTraceAnalysis, ``--tracelens`` a checkout of AMD's TraceLens (the package of that name is another project's).
 """
 
 from __future__ import annotations

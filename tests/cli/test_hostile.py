@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from trace_maker import TraceMaker
@@ -78,6 +79,19 @@ def test_the_slowest_ceilings_still_judge(trace: Path) -> None:
 def test_json_that_is_no_object_is_called_that(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.json").write_text(text)
     assert "is JSON but no object" in refused(capsys, str(tmp_path / "t.json"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names on this system")
+def test_a_trace_may_come_through_a_pipe(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pipe, folder = trace.with_name("pipe"), trace.with_name("logs")
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_bytes(trace.read_bytes()))
+    writer.start()
+    assert main(["report", str(pipe), "--format", "json", "--logdir", str(folder)]) == 0
+    writer.join()
+    piped = json.loads(capsys.readouterr().out)
+    assert piped == json.loads(torchroof.analyze(trace).to_json())
+    assert list(folder.rglob("*.report.json"))
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device on this system")

@@ -94,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             _FORMATS[args.format](report, args, write)
         if args.logdir:
-            saved = reports.is_saved_report(args.file)
-            run = report.write_logdir(args.logdir, None if saved else args.file)
+            copied = os.path.isfile(args.file) and not reports.is_saved_report(args.file)  # a pipe can be read once
+            run = report.write_logdir(args.logdir, args.file if copied else None)
             told = f"wrote the run {run} in {args.logdir}; tensorboard --logdir {args.logdir} shows it"
             print(told, file=sys.stderr)
     return code
