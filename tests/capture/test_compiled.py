@@ -40,6 +40,25 @@ def test_hooks_break_no_graph_and_warn_of_nothing(left: Callable[..., Any]) -> N
     assert set(found.calls) == {"", "0", "1", "2"}  # from the eager call
 
 
+def test_dynamo_may_be_reset_inside_the_block() -> None:
+    """Which forgets who listens to it: what is compiled afterwards must be free of our hooks all the same."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    x = torch.ones(2, 4)
+    compiled = torch.compile(lambda y: model(y) + 1, backend="eager", fullgraph=True)
+    handler = torch._dynamo.callback.callback_handler
+    with torchroof.profile(model, measure=False) as prof:
+        model(x)
+        for _ in range(2):
+            torch._dynamo.reset()
+            assert torch.equal(compiled(x), model(x) + 1)  # a graph break would raise
+    assert not prof.notes
+    torch._dynamo.utils.counters.clear()
+    compiled(x)
+    assert not torch._dynamo.utils.counters["stats"]  # it was not guarded on our hooks
+    torch._dynamo.reset()
+    assert not handler.start_callbacks and not handler.end_callbacks and "clear" not in vars(handler)
+
+
 def test_a_compiled_module_called_first_lends_its_paths(left: Callable[..., Any]) -> None:
     torch._dynamo.reset()
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())

@@ -215,6 +215,36 @@ def test_outputs_of_every_sort(left: Reader, output: Any, wanted: list[Any]) -> 
     assert [(t.shape, t.dtype) for t in shapes.inputs] == [((4,), "int64"), ((2, 3), "float32")]
 
 
+def test_what_is_given_by_name_is_seen(left: Reader) -> None:
+    model = Odd(None)
+    with _profile(model) as prof:
+        model(Y, mask=X)
+        model(mask=Y)
+        model(Y)
+    shapes = left(prof).layer("").shapes
+    assert [[t.shape for t in s.inputs] for s in shapes] == [[(4,), (2, 3)], [(4,)]]
+
+
+def test_another_type_at_the_same_shape_is_seen(left: Reader) -> None:
+    model = nn.ReLU()
+    with _profile(model) as prof:
+        for dtype in (torch.float32, torch.float32, torch.bfloat16, torch.float32):
+            model(torch.ones(2, 3, dtype=dtype))
+    shapes = left(prof).layer("").shapes
+    assert [(s.inputs[0].dtype, s.outputs[0].dtype) for s in shapes] == [("float32",) * 2, ("bfloat16",) * 2]
+
+
+def test_a_module_in_the_place_of_one_that_is_gone_is_another(left: Reader) -> None:
+    """An id comes again as soon as its owner is gone."""
+    model, x = nn.Linear(4, 4), torch.ones(1, 4)
+    types = [nn.ReLU, nn.Tanh, nn.GELU] * 5
+    with _profile(model) as prof:
+        for kind in types:
+            kind()(model(x))
+    calls = left(prof).calls
+    assert calls == {"": 15, "ReLU": 5, "Tanh": 5, "GELU": 5}
+
+
 def test_shapes_are_stored_once_each(left: Reader) -> None:
     model = nn.Linear(4, 2, bias=False)
     with _profile(model) as prof:

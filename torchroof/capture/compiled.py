@@ -39,9 +39,9 @@ class CompileWatch:
         if handler is None:
             return
         keep_from_compiling(*self._hooks)
-        handler.register_start_callback(self._begin)
-        handler.register_end_callback(self._end)
         self._handler = handler
+        self._register()
+        handler.clear = self._clear
         self.attached = True
 
     def detach(self) -> None:
@@ -49,12 +49,22 @@ class CompileWatch:
         handler, self._handler, self.attached = self._handler, None, False
         if handler is None:
             return
+        vars(handler).pop("clear", None)
         for remove, callback in (
             (handler.remove_start_callback, self._begin),
             (handler.remove_end_callback, self._end),
         ):
-            with suppress(ValueError):  # dynamo was reset, which forgets all callbacks
+            with suppress(ValueError):
                 remove(callback)
+
+    def _register(self) -> None:
+        self._handler.register_start_callback(self._begin)
+        self._handler.register_end_callback(self._end)
+
+    def _clear(self) -> None:
+        """In place of the handler's own: whoever resets dynamo (torch.export does) forgets all callbacks but ours."""
+        type(self._handler).clear(self._handler)
+        self._register()
 
     def _begin(self, *_: object) -> None:
         self.count += 1

@@ -18,12 +18,12 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from torchroof.capture.compiled import CompileWatch
 from torchroof.capture.paths import PathBook, holds_wrapped
 from torchroof.capture.shapes import Found, parameter_facts, shape_fact, tensors_in
-from torchroof.capture.torch_private import Scope, private_api
+from torchroof.capture.torch_private import Scope, hook_after_calls, private_api
 from torchroof.trace.metadata import SCOPE_PREFIX, CallColumns, LayerFact, ShapeFact
 
 _SHAPES_PER_LAYER = 64
@@ -146,7 +146,7 @@ class ModuleScopes:
         if not self._handles:
             self._handles = [
                 register_module_forward_pre_hook(self._enter),
-                register_module_forward_hook(self._leave, always_call=True),
+                hook_after_calls(self._leave),
             ]
 
     def _take_out(self) -> None:
@@ -244,8 +244,9 @@ class ModuleScopes:
         except Exception as fault:
             self._note(fault)
 
-    def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        api = self._api
+    def _leave(self, module: nn.Module, args: Any, *rest: Any) -> None:
+        """``rest`` is what was given by name, where torch tells it, and the output."""
+        api, output = self._api, rest[-1]
         if not self._compiler.attached and api.is_compiling():
             return
         try:
@@ -264,14 +265,15 @@ class ModuleScopes:
                 if raised is not None and raised is not before:
                     thread.cut.append(position)
                     return
-            if api.is_tracing() or (layer.last is not None and _as_last(layer.last, args, output)):
+            by_name = rest[0] if len(rest) > 1 else None
+            if api.is_tracing() or (layer.last is not None and not by_name and _as_last(layer.last, args, output)):
                 return
         except Exception as fault:
             self._note(fault)
             return
         try:
             if not api.is_compiling():
-                self._see_shapes(layer, module, args, output)
+                self._see_shapes(layer, module, (args, by_name), output)
         except Exception as fault:
             self._note(fault, "the shapes of a layer call")
 
@@ -329,8 +331,10 @@ class ModuleScopes:
         self._threads.append(thread)
         return thread
 
-    def _see_shapes(self, layer: _Layer, module: nn.Module, args: Any, output: Any) -> None:
-        signature = (tensors_in(args), tensors_in(output))
+    def _see_shapes(self, layer: _Layer, module: nn.Module, given: tuple[Any, Any], output: Any) -> None:
+        """``given``: what the call was given by place and by name."""
+        args, by_name = given
+        signature = (tensors_in(args) + tensors_in(by_name), tensors_in(output))
         layer.last = _pair(*signature)
         if signature in layer.seen or len(layer.seen) >= _SHAPES_PER_LAYER:
             return

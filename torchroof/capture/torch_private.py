@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from torch.nn.modules.module import register_module_forward_hook
 from torch.profiler import ProfilerActivity
 
 EVENTS_PER_BLOCK = 512
@@ -177,6 +178,27 @@ def pause(profiler: Any) -> bool:
         return False
     toggle(False, activities())
     return True
+
+
+class _AfterCalls:
+    """A hook after every module call. torch forgets to take out of its notes that the hook wants what was given by
+    name, and then takes the slow way into every module for good."""
+
+    def __init__(self, hook: Callable[..., None], notes: dict[int, bool] | None) -> None:
+        self._notes = notes
+        by_name = {} if notes is None else {"with_kwargs": True}
+        self._handle = register_module_forward_hook(hook, always_call=True, **by_name)
+
+    def remove(self) -> None:
+        self._handle.remove()
+        if self._notes is not None:
+            self._notes.pop(self._handle.id, None)
+
+
+def hook_after_calls(hook: Callable[..., None]) -> _AfterCalls:
+    """Has ``hook(module, args, kwargs, output)`` called after every module call of the process, ``hook(module, args,
+    output)`` after an exception and where torch's notes cannot be put in order afterwards. The result has `remove`."""
+    return _AfterCalls(hook, getattr(torch.nn.modules.module, "_global_forward_hooks_with_kwargs", None))
 
 
 def compile_callbacks() -> Any:
