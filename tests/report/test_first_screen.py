@@ -14,8 +14,10 @@ from reading import CEILINGS, report, row
 from torchroof.errors import OptionError
 from torchroof.report.explain import explain
 from torchroof.report.lenses import UNOWNED_HOST, lines
-from torchroof.report.model import CAUSES, Device, ReportData, Row, Step, Unattributed
+from torchroof.report.model import CAUSES, Copy, Device, ReportData, Row, Step, Unattributed
 from torchroof.report.summary import headline
+from torchroof.reports import Report
+from torchroof.views.terminal import plain_text
 
 UNKNOWN = {
     "flops": None, "bytes_read": None, "bytes_written": None, "floor_ns": None, "floor_known_ns": 0, "efficiency": None,
@@ -241,3 +243,19 @@ def test_the_flagged_hold_half_of_what_could_be_won_or_the_next_is_too_small(
         for i, (ns, host, known) in enumerate(found)
     ]
     laws.check_headroom(report(rows), lines(report(rows)))
+
+
+def test_copies_are_told_by_kind_with_their_rate() -> None:
+    copies = (
+        Copy(kind="Memcpy HtoD (Pageable -> Device)", path="a", phase="forward", calls=2, bytes=3000, ns=300),
+        Copy(kind="Memcpy HtoD (Pageable -> Device)", path=None, phase="outside", calls=1, bytes=1000, ns=100),
+        Copy(kind="Memset (Device)", path=None, phase="outside", calls=1, bytes=None, ns=500),
+        Copy(kind="Memcpy DtoH (Device -> Pinned)", path=None, phase="outside", calls=1, bytes=8, ns=1),
+    )
+    data = with_totals(msgspec.structs.replace(report([row("a", 600)]), copies=copies, steps=2), step_ns=4000)
+    told = headline(data).copies
+    assert [(c.kind.split()[0], c.ns, c.bytes) for c in told] == [("Memset", 250, None), ("Memcpy", 200, 2000)]
+    foot = plain_text(Report(data).page(), 120)
+    assert "Memset (Device) 250 ns per step\n" in foot
+    assert "Memcpy HtoD (Pageable -> Device) 200 ns per step for 2 kB, 10 GB/s" in foot
+    assert "DtoH" not in foot  # less than a thousandth of the step

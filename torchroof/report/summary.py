@@ -18,6 +18,8 @@ from torchroof.roofline.verdict import BOUND_EFFICIENCY, FAR_EFFICIENCY, words
 
 UNEVEN = 1.5
 """Steps that differ by more than this factor are told."""
+SHOWN = 0.001
+"""Copies of a kind that take less of the step are not told."""
 _ENOUGH_STEPS = 5
 """From so many steps on their median says something."""
 
@@ -28,6 +30,14 @@ class Share(msgspec.Struct, frozen=True):
     name: str
     ns: float
     fraction: float
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """Copies of one kind (``Memcpy HtoD (Pageable -> Device)``), per step."""
+
+    kind: str
+    ns: float
+    bytes: float | None
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +80,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     cast: float = 0.0
     layout: float = 0.0
     """Fractions of the counted kernel time that casts, and that copies into another order in memory."""
+    copies: tuple[Moved, ...] = ()
+    """Kinds of copies that take a part of the step that shows, longest first."""
     backward_passes: int = 0
     optimizer_steps: int = 0
     """In the counted steps together."""
@@ -120,6 +132,7 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
         **_overhead(data, steps_ns),
         cast=_fraction(sum(r.cast_ns for r in data.rows), kernel_ns) or 0.0,
         layout=_fraction(sum(r.layout_ns for r in data.rows), kernel_ns) or 0.0,
+        copies=_copies(data, parts),
         backward_passes=totals.backward_passes,
         optimizer_steps=totals.optimizer_steps,
         matrix_flops=_fraction(totals.matrix_flops, totals.flops),
@@ -166,6 +179,16 @@ def _left_over(data: ReportData, parts: int, kernel_ns: int) -> tuple[Share, ...
             found[entry.reason] = found.get(entry.reason, 0) + entry.kernel_ns
     shares = [Share(name, ns / parts, ns / kernel_ns) for name, ns in found.items() if ns > 0]
     return tuple(sorted(shares, key=lambda s: -s.ns))
+
+
+def _copies(data: ReportData, parts: int) -> tuple[Moved, ...]:
+    found: dict[str, Moved] = {}
+    for copy in data.copies:
+        before = found.get(copy.kind, Moved(copy.kind, 0.0, 0.0))
+        size = None if before.bytes is None or copy.bytes is None else before.bytes + copy.bytes / parts
+        found[copy.kind] = Moved(copy.kind, before.ns + copy.ns / parts, size)
+    shown = [kind for kind in found.values() if kind.ns * parts >= SHOWN * data.totals.step_ns]
+    return tuple(sorted(shown, key=lambda kind: -kind.ns))
 
 
 def _fraction(part: int | None, whole: int | None) -> float | None:

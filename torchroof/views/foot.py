@@ -9,7 +9,7 @@ from rich.text import Text
 
 from torchroof import units
 from torchroof.report.lenses import Lines
-from torchroof.report.summary import Headline, Share
+from torchroof.report.summary import Headline, Moved, Share
 from torchroof.views import palette
 from torchroof.views.columns import AT_LEAST
 from torchroof.views.headline import fields
@@ -25,6 +25,7 @@ def draw(headline: Headline, lines: Lines, ascii_only: bool, label_width: int) -
     grid = fields()
     told = (
         ("left over", _left_over(headline)),
+        ("copies", map(_moved, headline.copies[:_NAMED])),
         ("uncounted", _apart(lines)),
         ("why", _whys(headline, lines, label_width)),
         ("marks", _legends(lines)),
@@ -51,6 +52,13 @@ def _left_over(headline: Headline) -> Iterator[str]:
 
 def _part(part: Share) -> str:
     return f"{part.name.removeprefix('aten::')} {units.duration(part.ns)}"
+
+
+def _moved(copies: Moved) -> str:
+    words = f"{copies.kind} {units.duration(copies.ns)} per step"
+    if not copies.bytes:
+        return words
+    return f"{words} for {units.quantity(copies.bytes, 'B')}, {units.quantity(copies.bytes / copies.ns * 1e9, 'B/s')}"
 
 
 def _apart(lines: Lines) -> Iterator[str]:
