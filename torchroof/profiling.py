@@ -88,6 +88,7 @@ class profile:
         self._device = device
         self._ceilings = ceilings
         self._measure = measure
+        self._measured_for: torch.device | None = None
         self._recording: Recording | None = None
         self._entered = False
         self._trace: Path | None = None
@@ -230,9 +231,11 @@ class profile:
         from torchroof.measure.live import before_run
 
         try:
-            measured = before_run(_device_to_judge(on_cpu))
+            device = _device_to_judge(on_cpu)
+            measured = before_run(device)
         except Exception as why:
             return (), (f"no ceilings were measured: {type(why).__name__}: {why}",)
+        self._measured_for = device
         return measured.ceilings, measured.notes
 
     def _scratch_folder(self) -> Path:
@@ -303,7 +306,14 @@ class profile:
     def _analyze(self, trace: Path) -> Report:
         from torchroof.reports import analyze
 
-        return analyze(trace, device=self._device, ceilings=self._ceilings, models=self._models)
+        report = analyze(trace, device=self._device, ceilings=self._ceilings, models=self._models)
+        if self._measured_for is not None:
+            from torchroof.measure.calibrate import distrust
+            from torchroof.report.summary import too_low
+
+            if too_low(report.data):
+                distrust(self._measured_for)
+        return report
 
 
 def require_torch() -> None:

@@ -79,6 +79,7 @@ def test_what_was_measured_beside_other_work_is_measured_again_and_the_best_kept
         one(dram(3.0), slow, **flaw), one(dram(2.0), launch, **flaw), one(dram(1.0), quick, **flaw), one(dram(9.0))
     )
     monkeypatch.setattr(calibrate, "calibrate", runs)
+    monkeypatch.setattr(calibrate, "busy_reason", lambda device: "other work")
     found = []
     for _ in range(5):
         forget(monkeypatch)
@@ -88,6 +89,27 @@ def test_what_was_measured_beside_other_work_is_measured_again_and_the_best_kept
     assert values == [(3.0, 3e-6), (3.0, 2e-6), (3.0, 1e-6), (3.0, 1e-6), (3.0, 1e-6)]
     assert runs.asked == 3  # a machine that is never quiet does not pay for ever
     assert "torchroof calibrate" in found[-1].notes[0]
+    monkeypatch.setattr(calibrate, "busy_reason", lambda device: None)
+    forget(monkeypatch)
+    assert [c.value for c in live_ceilings(cpu).ceilings] == [9.0]  # but a quiet moment is used, whenever it comes
+
+
+def test_a_roof_that_a_run_surpasses_is_told_first_and_measured_again(
+    monkeypatch: pytest.MonkeyPatch, cpu: torch.device
+) -> None:
+    low = replace(dram(1.0), kind="compute", level=None, precision="float32", pipe="vector", unit="FLOP/s")
+    runs = Measuring(one(dram(1e3), low), one(dram(1e15), replace(low, value=1e16)))
+    monkeypatch.setattr(calibrate, "calibrate", runs)
+    model, words = torch.nn.Linear(64, 64), []
+    for _ in range(3):
+        forget(monkeypatch)
+        with torchroof.profile(model) as prof:
+            model(torch.ones(64, 64))
+        words.append(" ".join(str(prof.report).split("\n\n")[1].split()))
+    assert words[0].startswith("The roof is too low to judge by: kernels reach")
+    assert "torchroof calibrate" in words[0]
+    assert not any("too low" in said for said in words[1:])
+    assert runs.asked == 2
 
 
 def test_a_quiet_measurement_replaces_a_disturbed_one(monkeypatch: pytest.MonkeyPatch, cpu: torch.device) -> None:

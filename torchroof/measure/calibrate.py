@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from torchroof.measure.floors import floors
 from torchroof.measure.hardware import MIB
 from torchroof.measure.memory import Point, levels
 from torchroof.measure.products import Product, Shape, best_product, products, vector_rate, with_pipes
-from torchroof.measure.quiet import Moment
+from torchroof.measure.quiet import Moment, busy_reason
 
 Progress = Callable[[float, str], None]
 """Called with the part that is done (0 to 1) and what comes next."""
@@ -29,7 +30,7 @@ Progress = Callable[[float, str], None]
 UNSTEADY = 0.8
 """A best run whose median is under this part of it is not to be relied on."""
 _ATTEMPTS = 3
-"""So often is a processor that was never quiet measured again, by as many runs."""
+"""So often is a processor that was never quiet measured again, by as many runs, before they look first."""
 
 
 def _cubes(*sizes: int) -> tuple[Shape, ...]:
@@ -194,18 +195,28 @@ def live_ceilings(device: torch.device, effort: Effort | None = None) -> Calibra
     """The ceilings of a device before a run: those kept from an earlier one, else measured now and kept.
 
     What was measured beside other work, or in too little time, is measured again by the next few runs, and the
-    best of each is kept.
+    best of each is kept; by later ones only in a quiet moment, which then replaces it.
     """
     key = cache_key(device)
     if (met := _met.get(_place(key))) is not None:
         return met
     kept = cache.load(key)
-    if kept is not None and (kept.quiet or kept.attempts >= _ATTEMPTS):
+    if kept is not None and (kept.quiet or (kept.attempts >= _ATTEMPTS and busy_reason(device))):
         return recall(kept)
     new = calibrate(device, effort or LIVE)
     if not new.ceilings:
         return new
     return keep(key, device, new, None if new.quiet and new.complete else kept)
+
+
+def distrust(device: torch.device) -> None:
+    """A run surpassed what is kept of its device: the next one measures it again."""
+    key = cache_key(device)
+    _met.pop(_place(key), None)
+    kept = cache.load(key)
+    if kept is not None and kept.quiet:
+        with suppress(OSError):
+            cache.store(replace(kept, quiet=False, attempts=0))
 
 
 def keep(key: str, device: torch.device, new: Calibration, kept: Cached | None) -> Calibration:

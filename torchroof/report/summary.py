@@ -16,6 +16,8 @@ from torchroof.report.line import PARTIAL, Line
 from torchroof.report.model import CAUSES, IDLE_CAUSES, ReportData
 from torchroof.roofline.verdict import BOUND_EFFICIENCY, FAR_EFFICIENCY, words
 
+TOO_LOW = 1.05
+"""A roof whose kernels reach more than this of it on the whole is no measure of anything."""
 UNEVEN = 1.5
 """Steps that differ by more than this factor are told."""
 SHOWN = 0.001
@@ -108,7 +110,8 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
     causes = _causes(data, parts)
     by_name = sum(r.kernel_ns for r in data.rows if r.path is None and r.phase == "optimizer")
     by = "layer" if any(row.path is not None for row in data.rows) else "op"
-    worst = _worst(data, by)
+    low = too_low(data)
+    worst = None if low else _worst(data, by)
     steps_ns = tuple(step.ns for step in data.per_step if step.counted)
     return Headline(
         device=_device(data),
@@ -138,7 +141,7 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
         matrix_flops=_fraction(totals.matrix_flops, totals.flops),
         matrix_time=_fraction(totals.matrix_ns, kernel_ns) if totals.flops is not None else None,
         ceilings=told(judging(data), time.time() if now is None else now),
-        verdict=_verdict(data, causes),
+        verdict=_of_low_roof(data, low) if low else _verdict(data, causes),
         worst=_sentence(data, worst, by) if worst else None,
         worst_label=worst.label if worst else None,
         notes=tuple(n.text for n in data.notes),
@@ -251,6 +254,23 @@ def _verdict(data: ReportData, causes: tuple[Share, ...]) -> str:
         busy = sum(s.fraction for s in causes if s.name not in IDLE_CAUSES)
         said += f" The device is busy {units.percent(busy)} of the time."
     return said
+
+
+def too_low(data: ReportData) -> float | None:
+    """What the kernels with a floor reach of their roof, all together, where that is more than they can."""
+    reached = _fraction(sum(row.floor_ns or 0 for row in data.rows), sum(row.floor_known_ns for row in data.rows))
+    return reached if reached is not None and reached > TOO_LOW else None
+
+
+def _of_low_roof(data: ReportData, reached: float) -> str:
+    if any(judge.ceiling.origin == "measured" for judge in judging(data)):
+        what = "other work ran while it was measured: run `torchroof calibrate` on the device at a quiet moment"
+    else:
+        what = "it may be another device's: see --device and --ceilings"
+    return (
+        f"The roof is too low to judge by: kernels reach {units.percent(reached)} of it, all together. "
+        f"Probably {what}. Times, FLOPs and bytes hold; efficiency, headroom and bounds do not."
+    )
 
 
 def _side_words(data: ReportData, bound: str) -> str:
