@@ -1,10 +1,14 @@
 """Hand-made GPU steps whose every nanosecond is known: busy, data, sync and host time come out exactly."""
 
 import laws
+import pytest
 from trace_maker import TraceMaker
 
 from torchroof.report.build import analyse
+from torchroof.report.explain import explain
+from torchroof.reports import Report
 from torchroof.trace.reader import read
+from torchroof.views.terminal import plain_text
 
 
 def report(maker: TraceMaker, folder):
@@ -214,6 +218,24 @@ def test_a_grid_of_zeros_is_unknown(tmp_path):
     t.op("aten::relu", 0, 100, shapes=[[10]])
     t.launch(50, "k", 200, 300, grid=[0, 0, 0])
     assert read(t.save(tmp_path)).device.blocks.tolist() == [-1]
+
+
+def test_grids_make_waves_that_are_full_or_not(tmp_path):
+    """On 108 multiprocessors 108 blocks make one full wave, 109 make two of 216 places; by time 100 to 300."""
+    t = TraceMaker()
+    t.op("aten::relu", 0, 100, shapes=[[10]])
+    t.launch(10, "k", 200, 300, grid=[27, 4, 1])
+    t.launch(20, "k", 300, 600, grid=[109, 1, 1])
+    t.launch(30, "half", 600, 700, grid=[54, 1, 1])
+    t.launch(40, "unknown", 700, 800)
+    data = report(t, tmp_path)
+    found = {k.name: (k.kernels, k.blocks, k.wave_efficiency) for k in data.kernels}
+    assert found["k"] == (2, 217, pytest.approx((100 * 1 + 300 * 109 / 216) / 400))
+    assert found["half"] == (1, 54, pytest.approx(0.5)) and found["unknown"] == (1, None, None)
+    (part,) = explain(data, "aten::relu").parts
+    words = plain_text(Report(data).explain("relu").__rich__(), 160)
+    assert part.kernels == 4
+    assert "54 blocks a launch; in waves of one on each multiprocessor, these are 50% full" in words
 
 
 def test_work_of_calls_that_took_no_time_has_no_rate(tmp_path):

@@ -6,14 +6,17 @@ import json
 
 import pytest
 import torch
-from reading import layer, report, row
+from reading import CEILINGS, layer, report, row
 from torch import nn
 
 import torchroof
+from torchroof.device.roof import Ceiling
 from torchroof.errors import OptionError
 from torchroof.report import codec
 from torchroof.report.explain import explain
-from torchroof.report.model import Copy, Kernel, Layer, ReportData, Tensor
+from torchroof.report.model import Copy, Device, Kernel, Layer, ReportData, Tensor
+from torchroof.reports import Report
+from torchroof.views.terminal import plain_text
 
 FC1 = "encoder.0.fc1"
 ROWS = (
@@ -211,3 +214,14 @@ def test_the_time_of_each_step_adds_up_to_the_layer_s() -> None:
         assert len(account.kernel_ns_per_step) == 3
         assert sum(account.kernel_ns_per_step) == account.total.kernel_ns
     assert "over 3 steps" in str(prof.report.explain("0"))
+
+
+def test_the_hosts_time_is_told_in_least_times_of_an_op() -> None:
+    host = Ceiling(kind="host", value=5e-6, unit="s", origin="measured", source="torch")
+    device = Device(index=0, name="Paper 1", matched=None, ceilings=(*CEILINGS, host))
+    data = report([row("a", 400, host_ns=60_000, calls=2)], devices=(device,))
+    account = explain(data, "a")
+    assert account.parts[0].host_floor_ns == 5000
+    words = " ".join(plain_text(Report(data).explain("a").__rich__(), 160).split())
+    assert "30 µs a call, 6 x the least that an op takes the host" in words  # 60 µs over 2 calls, 5 µs at least
+    assert explain(report([row("a", 400)]), "a").parts[0].host_floor_ns is None

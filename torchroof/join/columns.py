@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from torchroof.trace.table import NONE
+from torchroof.trace.table import NONE, Int64
 
 
 def pick(column: NDArray[Any], position: NDArray[Any], absent: int = NONE) -> NDArray[Any]:
@@ -36,3 +36,10 @@ def group(*columns: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     number = np.empty(len(rows), dtype=np.int64)
     number[order] = np.cumsum(fresh) - 1
     return arranged[fresh], number
+
+
+def total_by(group: Int64, values: Int64, groups: int) -> Int64:
+    """Exact integer sums of each group."""
+    sums = np.zeros(groups, dtype=np.int64)
+    np.add.at(sums, group, values)
+    return sums

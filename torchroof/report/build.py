@@ -13,18 +13,17 @@ from torchroof.join.attribute import (
     REASON_TEXTS,
     Attribution,
     Phase,
-    Reason,
     RunKind,
     attribute,
 )
-from torchroof.join.columns import group, pick
 from torchroof.join.kernels import Kernels as JoinedKernels
 from torchroof.report.environment import describe_environment
+from torchroof.report.grids import list_kernels
 from torchroof.report.layers import list_layers
 from torchroof.report.ledger import Ledger, keep_ledger
 from torchroof.report.lenses import flag_layers
-from torchroof.report.model import Copy, Device, Kernel, Note, ReportData, Step, Unattributed
-from torchroof.report.pricing import Prices, price_calls
+from torchroof.report.model import Copy, Device, Note, ReportData, Step, Unattributed
+from torchroof.report.pricing import price_calls
 from torchroof.report.residency import serve
 from torchroof.report.roofs import Chosen, Wish, choose_roofs
 from torchroof.report.rows import Rows, build_rows
@@ -67,7 +66,7 @@ def analyse(
     rows = build_rows(attribution, ledger, prices, share_optimizers(table, attribution), chosen)
     unattributed = _unattributed(attribution, ledger)
     totals = add_up(attribution, ledger, rows, prices, unattributed, chosen)
-    kernels = _kernels(table, attribution, prices, rows)
+    kernels = list_kernels(table, attribution, prices, rows, chosen)
     unflagged = ReportData(
         environment=describe_environment(table, attribution.facts),
         devices=tuple(_device(c) for c in chosen.values()),
@@ -131,39 +130,6 @@ def _unattributed(attribution: Attribution, ledger: Ledger) -> tuple[Unattribute
                 )
             )
     return tuple(found)
-
-
-def _kernels(table: TraceTable, attribution: Attribution, prices: Prices, rows: Rows) -> tuple[Kernel, ...]:
-    """Kernels of the counted steps by name and row, largest first; those in no row have neither layer nor phase nor
-    op, but for graph replays, which keep the layer and the op, or else the range, that was around the launch."""
-    kernels, nest = attribution.kernels, attribution.nest
-    here = kernels.reason != Reason.OUTSIDE_STEPS
-    replay = kernels.reason == Reason.GRAPH_REPLAY
-    labelled = (rows.of_kernel != NONE) | replay
-    op_name = np.where(rows.of_kernel != NONE, prices.price, NONE)
-    around = np.where(kernels.op != NONE, kernels.op, kernels.anchor)
-    op_name = np.where(replay & (around != NONE), -2 - pick(nest.name, around), op_name)
-    layer, phase = (np.where(labelled, column, NONE) for column in (attribution.layer, attribution.phase))
-    keys, number = group(*(column[here] for column in (kernels.name, layer, phase, op_name)))
-    spent = np.zeros(len(keys), dtype=np.int64)
-    np.add.at(spent, number, kernels.ns[here])
-    counts = np.bincount(number, minlength=len(keys))
-    sums: dict[tuple[str, str | None, str | None, str | None], list[int]] = {}
-    for (name, at, when, price), count, ns in zip(keys.tolist(), counts.tolist(), spent.tolist(), strict=True):
-        key = (
-            table.names[name],
-            attribution.layers[at].path if at != NONE else None,
-            PHASE_NAMES[Phase(when)] if when != NONE else None,
-            prices.table[price].op if price >= 0 else table.names[-2 - price] if price < NONE else None,
-        )
-        entry = sums.setdefault(key, [0, 0])
-        entry[0] += count
-        entry[1] += ns
-    listed = [
-        Kernel(name=name, path=path, phase=phase, op=op, kernels=count, kernel_ns=ns)
-        for (name, path, phase, op), (count, ns) in sums.items()
-    ]
-    return tuple(sorted(listed, key=lambda k: (-k.kernel_ns, k.name, k.path or "", k.phase or "", k.op or "")))
 
 
 def _copies(table: TraceTable, attribution: Attribution) -> tuple[Copy, ...]:

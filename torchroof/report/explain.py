@@ -66,6 +66,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[str, ...]
     judged: tuple[str, ...] = ()
     """Why it is judged by this precision and pipe."""
+    host_floor_ns: float | None = None
+    """The least time that the device's host spends on an op, where it was measured."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -259,7 +261,13 @@ def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Pa
         attribution=tuple(dict.fromkeys(row.attribution for row in rows)),
         unknown=tuple(dict.fromkeys(row.unknown for row in rows if row.unknown)),
         judged=tuple(dict.fromkeys(row.judged for row in rows if row.judged)),
+        host_floor_ns=_host_floor_ns(device),
     )
+
+
+def _host_floor_ns(device: Device | None) -> float | None:
+    floor = None if device is None else Roof(device.name or "", device.ceilings).host()
+    return None if floor is None else floor.value * 1e9
 
 
 def _because(line: Line, row: Row, calls: int, device: Device | None, registry: Registry) -> str | None:
@@ -318,8 +326,20 @@ def _merged(path: str, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
         groups.setdefault((kernel.name, kernel.phase, kernel.op), []).append(kernel)
     merged = [
         msgspec.structs.replace(
-            same[0], path=path, kernels=sum(k.kernels for k in same), kernel_ns=sum(k.kernel_ns for k in same)
+            same[0],
+            path=path,
+            kernels=sum(k.kernels for k in same),
+            kernel_ns=sum(k.kernel_ns for k in same),
+            blocks=known_sum(k.blocks for k in same) if all(k.blocks is not None for k in same) else None,
+            wave_efficiency=_mean_by_time(same),
         )
         for same in groups.values()
     ]
     return tuple(sorted(merged, key=lambda k: (-k.kernel_ns, k.name, k.phase or "", k.op or "")))
+
+
+def _mean_by_time(kernels: Sequence[Kernel]) -> float | None:
+    parts = [(k.wave_efficiency, k.kernel_ns) for k in kernels if k.kernel_ns]
+    if not parts or any(share is None for share, _ in parts):
+        return None
+    return sum((share or 0.0) * ns for share, ns in parts) / sum(ns for _, ns in parts)

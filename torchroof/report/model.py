@@ -151,6 +151,11 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     op: str | None
     kernels: int
     kernel_ns: int
+    blocks: int | None = None
+    """Thread blocks of all those launches together; None where the trace does not tell some of them."""
+    wave_efficiency: float | None = None
+    """Blocks over the places in the waves that they make, a wave being one block on each multiprocessor (0 to 1), as
+    a mean by time: how evenly equal blocks load the multiprocessors, however many fit on one at a time."""
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from torchroof.device.roof import Ceiling
 from torchroof.join.attribute import PHASE_NAMES, SOURCE_TEXTS, Attribution, Phase, Source
-from torchroof.join.columns import distinct, group
+from torchroof.join.columns import distinct, group, total_by
 from torchroof.report.ledger import Ledger
 from torchroof.report.model import Row
 from torchroof.report.parts import Parts, divide_kernels
@@ -125,13 +125,13 @@ class _Sums:
         price = prices.price[parts.kernel]
         self._prices = prices
         self.kernels = np.bincount(row, weights=parts.primary, minlength=size).astype(np.int64)
-        self.kernel_ns = _total(row, parts.ns, size)
-        self.busy_ns = _total(row, parts.busy_ns, size)
-        self.host_ns = _total(row, parts.host_ns, size)
+        self.kernel_ns = total_by(row, parts.ns, size)
+        self.busy_ns = total_by(row, parts.busy_ns, size)
+        self.host_ns = total_by(row, parts.host_ns, size)
         tax = prices.tax[parts.kernel]
-        self.tax_ns = {kind: _total(row, parts.ns * (tax == kind), size) for kind in Tax}
+        self.tax_ns = {kind: total_by(row, parts.ns * (tax == kind), size) for kind in Tax}
         self.known_ns = {
-            name: _total(row, parts.ns * np.array(known, dtype=bool)[price], size)
+            name: total_by(row, parts.ns * np.array(known, dtype=bool)[price], size)
             for name, known in (
                 ("flops", [p.flops is not None for p in prices.table]),
                 ("bytes", [_plus(p.bytes_read, p.bytes_written) is not None for p in prices.table]),
@@ -141,8 +141,8 @@ class _Sums:
         }
         # Whether a kernel is short or its grid small is asked of the whole kernel, also where it is shared.
         self.touched = np.bincount(row, minlength=size)
-        self.whole_ns = _total(row, kernels.ns[parts.kernel], size)
-        self.blocks = _total(row, np.maximum(kernels.blocks[parts.kernel], 0), size)
+        self.whole_ns = total_by(row, kernels.ns[parts.kernel], size)
+        self.blocks = total_by(row, np.maximum(kernels.blocks[parts.kernel], 0), size)
         self.gridless = np.bincount(row, weights=kernels.blocks[parts.kernel] == NONE, minlength=size)
         self.collective = np.bincount(row, weights=kernels.collective[parts.kernel], minlength=size)
         self.per_step = _per_step(attribution, parts, row, size)
@@ -228,13 +228,6 @@ class _Sums:
         )
 
 
-def _total(row: Int64, values: Int64, size: int) -> Int64:
-    """Exact integer sums by row."""
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, row, values)
-    return sums
-
-
 def _per_step(attribution: Attribution, parts: Parts, row: Int64, size: int) -> Int64:
     kernels, counted = attribution.kernels, np.flatnonzero(np.array(attribution.steps.counted, dtype=bool))
     sums = np.zeros((size, len(counted)), dtype=np.int64)
@@ -246,7 +239,7 @@ def _per_step(attribution: Attribution, parts: Parts, row: Int64, size: int) -> 
 def _dominant(row: Int64, choice: np.ndarray, ns: Int64, size: int) -> Int64:
     """For each row the choice that took the most time; the lowest of equal ones."""
     pairs, number = group(row, choice)
-    weight = _total(number, ns, len(pairs))
+    weight = total_by(number, ns, len(pairs))
     best = np.zeros(size, dtype=np.int64)
     order = np.lexsort((-pairs[:, 1], weight, pairs[:, 0]))
     best[pairs[order, 0]] = pairs[order, 1]

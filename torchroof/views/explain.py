@@ -170,7 +170,7 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
     rates += [units.quantity(part.achieved_bytes_per_s, "B/s")] if part.achieved_bytes_per_s else []
     yield "took", _per_step(part.kernel_ns, steps), " and ".join(rates)
     if part.host_ns:
-        yield "host", _per_step(part.host_ns, steps), "nothing ran while it was being launched"
+        yield "host", _per_step(part.host_ns, steps), f"nothing ran while it was being launched{_of_host_floor(part)}"
     if part.headroom_ns is not None:
         share = "" if part.efficiency is None else f"efficiency {_share(part)}: floor ÷ time"
         yield "headroom", _per_step(part.headroom_ns, steps), share
@@ -178,6 +178,13 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
     if [kernel.name for kernel in kernels] != [part.op]:
         yield from _kernels(kernels, steps)
     yield "found by", "", ", ".join(_FOUND_BY.get(source, source) for source in part.attribution)
+
+
+def _of_host_floor(part: Part) -> str:
+    if part.host_floor_ns is None or not part.calls:
+        return ""
+    times = units.digits(part.host_ns / part.calls / part.host_floor_ns, 2)
+    return f": {units.duration(part.host_ns / part.calls)} a call, {times} x the least that an op takes the host"
 
 
 def _share(part: Part) -> str:
@@ -194,9 +201,16 @@ def _kernels(kernels: list[Kernel], steps: int) -> Iterator[tuple[str, str, str]
     for kernel in kernels[:_MOST_KERNELS]:
         times = units.digits(kernel.kernels / steps)
         yield "kernel", f"{_per_step(kernel.kernel_ns, steps)}", f"{times} × {kernel.name}"
+        if kernel.blocks is not None:
+            blocks = f"{units.digits(kernel.blocks / kernel.kernels)} blocks a launch"
+            yield "", "", blocks + _filled(kernel.wave_efficiency)
     if rest := kernels[_MOST_KERNELS:]:
         ns = sum(kernel.kernel_ns for kernel in rest)
         yield "", _per_step(ns, steps), f"{len(rest)} more names"
+
+
+def _filled(share: float | None) -> str:
+    return "" if share is None else f"; in waves of one on each multiprocessor, these are {units.percent(share)} full"
 
 
 def _calls(calls: int, steps: int) -> str:
