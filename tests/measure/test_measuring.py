@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchroof.device.roof import PATTERNS, Ceiling, Roof
 from torchroof.measure import calibrate as measuring
@@ -257,6 +261,24 @@ def test_nothing_of_the_users_is_touched(cpu: torch.device) -> None:
         assert torch.is_autocast_enabled("cpu")
     assert torch.equal(torch.get_rng_state(), state)
     assert (torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()) == settings
+
+
+class Seen(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise AssertionError(f"{func} went through the user's mode")
+
+
+class Called(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise AssertionError(f"{func} went through the user's mode")
+
+
+@pytest.mark.parametrize("mode", [Seen, Called, FakeTensorMode], ids=lambda mode: mode.__name__)
+def test_the_users_modes_are_not_asked(mode: Any, cpu: torch.device) -> None:
+    with mode():
+        found = measuring.calibrate(cpu, replace(TINY, total_s=-1.0))
+    assert {"compute", "bandwidth"} <= {c.kind for c in found.ceilings}
+    assert all(c.value < 1e13 for c in found.ceilings)  # fake tensors would multiply in no time
 
 
 def test_tf32_is_switched_and_put_back() -> None:

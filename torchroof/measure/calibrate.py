@@ -1,13 +1,14 @@
 """What a device can do, measured with the torch and the threads that a run will use, and kept for later runs.
 
-The user's random state, autocast, grad mode, default device and element type play no part and are not touched.
+The user's random state, autocast, grad mode, default device, element type and modes (those that count FLOPs or make
+fake tensors) play no part and are not touched.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,7 +98,7 @@ def calibrate(device: torch.device, effort: Effort, progress: Progress | None = 
     missing: list[str] = []
     sweep: list[Point] = []
     parts = _parts(device, effort, sweep)
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
+    with _without_modes(), torch.no_grad(), torch.autocast(device.type, enabled=False):
         for number, part in enumerate(parts):
             tell(number / len(parts), part.name)
             share = part.weight / sum(p.weight for p in parts[number:])
@@ -189,6 +190,14 @@ def _notes(device: torch.device, found: list[Ceiling], missing: list[str], distu
 
 _met: dict[tuple[str, str], Calibration] = {}
 """By folder and key, what this process has used: nothing is measured twice before a run."""
+
+
+@contextmanager
+def _without_modes() -> Iterator[None]:
+    """Takes away the modes through which the user's ops go, so that ours run as they are."""
+    disable = getattr(torch.utils._python_dispatch, "_disable_current_modes", nullcontext)
+    with disable(), torch._C.DisableTorchFunction():
+        yield
 
 
 def live_ceilings(device: torch.device, effort: Effort | None = None) -> Calibration:
