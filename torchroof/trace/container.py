@@ -18,6 +18,7 @@ import msgspec
 from torchroof.errors import NotATrace, TraceError, TruncatedTrace
 from torchroof.trace.file import MEMORY_LIMIT, gibibytes
 from torchroof.trace.mending import BETWEEN, REACH, Salvage, object_of
+from torchroof.trace.outline import EVENTS_KEY, Outline
 
 _WIDEST_PART = 16
 """One event, or what stands before the events, may be this fraction of the limit at most."""
@@ -25,15 +26,14 @@ CHUNK_BYTES = 1 << 19
 """Bytes of JSON that are decoded at once: few enough for the events made of them to stay in a cache."""
 
 _BOM = b"\xef\xbb\xbf"
-_EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*(?=\[)')
-_KEY_WIDTH = 4096
-"""Bytes that the key and its bracket can take up together, blanks included."""
 _LAST = re.compile(rb"\}\s*(?:,\s*)?\]")
 _AT_BYTE = re.compile(r" \(byte (\d+)\)")
 _FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for text that is no JSON, or is nested beyond reading."""
 _MOST_ENDS = 1000
 """Places that look like the end of the list, of those that are tried in a malformed file."""
+_MOST_KEYS = 30
+"""Places that look like the list's beginning, of those that are tried in a malformed file."""
 REPORT_SCHEMA = "torchroof.report/"
 
 Events = TypeVar("Events")
@@ -137,9 +137,7 @@ class Container:
             if _is_json(self._text):
                 what = "is JSON but no object"
             raise NotATrace(f"{self._source} {what}; a Kineto trace is a JSON object with traceEvents")
-        head = self._next_head(b"") or self._head(
-            0, lambda text: object_of(text, _decode_object, self.mends) is not None
-        )
+        head = self._next_head(b"") or self._mended_head()
         return self._refuse_without_events() if head is None else head
 
     def _find_next_list(self, front: bytes) -> bytes | None:
@@ -150,21 +148,27 @@ class Container:
         return head
 
     def _next_head(self, front: bytes) -> bytes | None:
-        """The text in front of the next list of events, which begins with what is ``front`` of the text in hand."""
-        position = 0
-        while True:
-            head = self._head(position, lambda text: _is_object(front + text))
-            if head is not None:
-                return front + head
-            position = max(0, len(self._text) - _KEY_WIDTH)
+        """The text in front of the next list of events, which begins with what is ``front`` of the text in hand.
+
+        None where there is none to the end of the file, or where that text is malformed.
+        """
+        outline = Outline(depth=1 if front else 0)
+        while (place := outline.list_of_events(self._text)) is None:
             if not self._fill(2 * len(self._text)):
                 return None
+        head = self._text[:place]
+        if not _is_object(front + head + b"null}"):
+            return None
+        self._drop(place + 1)
+        return front + head
 
-    def _head(self, position: int, is_object: Callable[[bytes], bool]) -> bytes | None:
-        """The text in front of the first list of events, from a position on, that is a key of the file itself."""
-        for match in _EVENTS_KEY.finditer(self._text, position):
+    def _mended_head(self) -> bytes | None:
+        """The same where that text has to be mended first."""
+        while self._fill(2 * len(self._text)):
+            pass
+        for match in islice(EVENTS_KEY.finditer(self._text), _MOST_KEYS):
             head = self._text[: match.end()]
-            if is_object(head + b"null}"):
+            if object_of(head + b"null}", _decode_object, self.mends) is not None:
                 self._drop(match.end() + 1)
                 return head
         return None
