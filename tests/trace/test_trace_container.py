@@ -275,3 +275,28 @@ def test_an_event_of_many_chunks_is_found_whole(tmp_path: Path) -> None:
         table = read(tmp_path / "t.json", chunk_bytes=chunk)
         assert table.events == 5 and [len(name) for name in table.names] == [1, 100_001, 1, 100_001, 1]
         assert not [note for note in table.notes if note.kind in ("mended", "lost_events")]
+
+
+INNER = ",".join(50_000 * ['{"traceEvents":[1]}'])
+
+
+@pytest.mark.parametrize(
+    ("text", "events", "words"),
+    [
+        (f'{{"a":[{INNER}],"traceEvents":[{ONE}]}}', 1, None),
+        (f'{{"traceEvents":[{ONE}],"a":[{INNER}]}}', 1, None),
+        (f'{{"b":nan,"a":[{INNER}],"traceEvents":[{ONE}]}}', 0, "not valid JSON"),
+        ('{"traceEvents":[' + 200_000 * '{"name":"\\"},{', 0, "not valid JSON in 1,000 places and more"),
+        ('{"traceEvents":[' + 100_000 * '{"name":"', 0, "ends in the middle"),
+        ('{"traceEvents":[' + 100_000 * '{"name":"a","args":nan nan},' + ONE + "]}", 0, "in 1,000 places and more"),
+        ('{"traceEvents":[' + ONE + ',{"args":{"x":[' + 50_000 * '{"b":[{}]},' + '{}],"z":nan}}],"q":nan', 1, "ends"),
+    ],
+    ids=["before", "behind", "malformed", "quotes", "names", "events", "ends"],
+)
+def test_what_could_be_read_for_ever(read_text: Any, text: str, events: int, words: str | None) -> None:
+    """Text in which every place looks like another beginning or end, and each look is at all of the rest."""
+    if words:
+        with pytest.raises(TraceError, match=words):
+            read_text(text)
+    if events:
+        assert len(read_text(text, partial=True).device) == events

@@ -17,7 +17,7 @@ import msgspec
 
 from torchroof.errors import NotATrace, TraceError, TruncatedTrace
 from torchroof.trace.file import MEMORY_LIMIT, gibibytes
-from torchroof.trace.mending import BETWEEN, REACH, Salvage, object_of
+from torchroof.trace.mending import BETWEEN, MOST_LOST, REACH, Salvage, object_of
 from torchroof.trace.outline import EVENTS_KEY, Outline
 
 _WIDEST_PART = 16
@@ -31,7 +31,8 @@ _AT_BYTE = re.compile(r" \(byte (\d+)\)")
 _FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises for text that is no JSON, or is nested beyond reading."""
 _MOST_ENDS = 1000
-"""Places that look like the end of the list, of those that are tried in a malformed file."""
+_MOST_TRIED = 1 << 22
+"""Places that look like the end of the list and bytes around them, of those that are tried in a malformed file."""
 _MOST_KEYS = 30
 """Places that look like the list's beginning, of those that are tried in a malformed file."""
 REPORT_SCHEMA = "torchroof.report/"
@@ -219,6 +220,8 @@ class Container:
             return again, len(text) + (not whole)
         salvage = Salvage(text, decode, self.mends, whole=whole)
         self.lost += salvage.lost
+        if self.lost >= MOST_LOST:
+            raise NotATrace(f"{self._source}: not valid JSON in {MOST_LOST:,} places and more; record the trace again")
         done = salvage.used == len(text)
         return salvage.text, salvage.used + (done and not whole)
 
@@ -264,10 +267,15 @@ class Container:
         A name in the last event can look like the end of everything. So when it has to be ``sure``, the rest
         of the object says something, or everything in front of it can be read.
         """
+        left = _MOST_TRIED
         for end in islice(_LAST.finditer(self._text), _MOST_ENDS):
             tail = self._text[end.end() :]
+            left -= len(tail)
+            if left < 0 and left + len(tail) < _MOST_TRIED:
+                break
             if not _is_tail(tail, mend=True, may_be_cut=not sure):
                 continue
+            left -= end.end()
             before = self.mends.copy(), self.lost
             text, _ = self._salvaged(decode, self._text[: end.start() + 1], whole=True)
             if not sure or tail.strip() not in (b"", b"}") or self.lost == before[1]:
@@ -366,8 +374,11 @@ def _is_tail(text: bytes, *, mend: bool = False, may_be_cut: bool = False) -> bo
 
     With ``mend`` also one that can be mended, and where it ``may_be_cut``, the beginning of one.
     """
-    if not text.strip():
+    rest = text.strip()
+    if rest in (b"", b"}"):
         return True
+    if rest.startswith(b"}"):
+        return False
     try:
         _decode_object(b'{"":null' + text)
     except _FAULTS as fault:

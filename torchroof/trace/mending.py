@@ -18,20 +18,23 @@ Decoded = TypeVar("Decoded")
 Decode = Callable[[bytes], Decoded]
 
 _TOKEN = re.compile(
-    rb'"(?:[^"\\]|\\.)*"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)\b|,(?=\s*[\]}])|(?<=:)(?=\s*[,}\]])|(?<=,)(?=\s*,)',
+    rb'"(?:[^"\\]|\\.)*+"?|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)\b|,(?=\s*[\]}])|(?<=:)(?=\s*[,}\]])|(?<=,)(?=\s*,)',
     re.DOTALL | re.IGNORECASE,
 )
-"""A string, a bare word, a comma too many, or the place of a value that is missing."""
+"""A string (the last one may never end), a bare word, a comma too many, or the place of a value that is missing."""
 _BACKSLASH = re.compile(rb'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _NEXT_KEY = rb'"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s)"\s*:'
-_NAME = re.compile(rb'("name"\s*:\s*")(.*?)("\s*(?:,\s*' + _NEXT_KEY + rb"|\}))", re.DOTALL)
+_NAME = re.compile(rb'"name"\s*:\s*"')
+_NAME_END = re.compile(rb'"\s*(?:,\s*' + _NEXT_KEY + rb"|\})")
 _UNESCAPED_QUOTE = re.compile(rb'(\\\\)|\\"|"')
 
 BETWEEN = re.compile(rb"\}\s*(,)\s*(?=\{)")
 """Where one event may end and the next begin."""
 REACH = 24
 """Pieces that an event which holds such places is looked for in."""
+MOST_LOST = 1000
+"""Places without a readable event from which on a text is no trace."""
 _WIDEST = 1 << 20
 """Bytes that are searched for one name's end."""
 
@@ -77,16 +80,20 @@ def _escaped(control: re.Match[bytes]) -> bytes:
 
 def with_names_closed(text: bytes, found: Counter[str]) -> bytes:
     """The text with the quotes escaped that a name has inside: it ends where an event's next key follows."""
+    parts, at = [], 0
+    while len(text) < _WIDEST and (name := _NAME.search(text, at)) and (end := _NAME_END.search(text, name.end())):
+        old = text[name.end() : end.start()]
+        new = _without_bare_quotes(old)
+        found["names"] += new != old
+        parts += [text[at : name.end()], new, end.group()]
+        at = end.end()
+    return b"".join((*parts, text[at:]))
 
-    def closed(name: re.Match[bytes]) -> bytes:
-        inner = name[2]
-        if len(inner) - len(inner.rstrip(b"\\")) & 1:
-            inner += b"\\"  # a path's last backslash must not swallow the quote
-        inner = _UNESCAPED_QUOTE.sub(lambda m: m.group() if m.group() != b'"' else b'\\"', inner)
-        found["names"] += inner != name[2]
-        return name[1] + inner + name[3]
 
-    return _NAME.sub(closed, text) if len(text) < _WIDEST else text
+def _without_bare_quotes(name: bytes) -> bytes:
+    if len(name) - len(name.rstrip(b"\\")) & 1:
+        name += b"\\"  # a path's last backslash must not swallow the quote
+    return _UNESCAPED_QUOTE.sub(lambda m: m.group() if m.group() != b'"' else b'\\"', name)
 
 
 def object_of(text: bytes, decode: Decode[Decoded], found: Counter[str]) -> Decoded | None:
@@ -124,7 +131,7 @@ class Salvage:
     def _events(self, whole: bool) -> tuple[list[bytes], int]:
         kept: list[bytes] = []
         at, count = 0, len(self._ends)
-        while at < count:
+        while at < count and self.lost < MOST_LOST:
             event, last = self._event(at)
             if event is not None:
                 kept.append(event)
