@@ -5,27 +5,27 @@ Twice the batch adds as much again, element types scale bytes and nothing else, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore:reduction|Initializing zero|LSTM with projections|.*nested:UserWarning")
 
-from every_layer import _activations, _convolutions, _norms, _pooling, _shapes  # noqa: E402
+import every_layer as every  # noqa: E402
 from recorded import recorded  # noqa: E402
 
 from torchroof.tensors import DTYPES, DType, OpCall, Operand, Role, TensorSpec  # noqa: E402
 from torchroof.work.algebra import Work  # noqa: E402
 from torchroof.work.standard import STANDARD  # noqa: E402
 
-LAYERS = {
-    layer.name: layer
-    for each in (_convolutions, _pooling, _norms, _activations, _shapes)
-    for layer in each()
-    if not layer.name.startswith("affine_grid")
-}
+BATCHED = (every._convolutions, every._pooling, every._norms, every._activations, every._shapes)
+"""Whose inputs have the samples first, and whose results are not joined."""
+OTHERS = (every._losses, every._distances, every._products, every._recurrent, every._attention)
+LAYERS = {layer.name: layer for each in BATCHED for layer in each() if not layer.name.startswith("affine_grid")}
+ALL = LAYERS | {layer.name: layer for each in OTHERS for layer in each()}
 
 
 def has_a_batch(name: str) -> bool:
@@ -64,22 +64,41 @@ def test_each_sample_adds_as_much_as_the_one_before(name: str) -> None:
         assert two.flops == 2 * one.flops
 
 
+OPTIMIZERS = ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "NAdam", "RAdam", "Adamax", "ASGD", "Adadelta", "Rprop"]
+FUSED = ("SGD", "Adam", "AdamW", "Adagrad")
+
+
+def optimizer_steps() -> Iterator[Callable[[], object]]:
+    """A second step of each optimizer, plain, foreach and fused."""
+    ways = [(name, {"foreach": each}) for name in OPTIMIZERS for each in (False, True)]
+    for name, way in (*ways, *((name, {"fused": True}) for name in FUSED)):
+        parameters = [torch.rand(3, 4, requires_grad=True), torch.rand(5, requires_grad=True)]
+        for parameter in parameters:
+            parameter.grad = torch.rand_like(parameter)
+        more = {"momentum": 0.9} if name in ("SGD", "RMSprop") else {}
+        optimizer = getattr(torch.optim, name)(parameters, lr=0.1, **more, **way)
+        optimizer.step()
+        yield optimizer.step
+
+
 @cache
 def calls() -> tuple[OpCall, ...]:
     """Every distinct call that is charged while the layers run, forward and backward."""
     found: dict[OpCall, None] = {}
-    for layer in LAYERS.values():
+    for layer in ALL.values():
         torch.manual_seed(0)
         module = layer.make().train(layer.training)
         inputs = layer.inputs()
 
         def run(module=module, inputs=inputs) -> None:
-            out = module(*inputs)
-            if out.requires_grad:
-                out.sum().backward()
+            out = every.total(module(*inputs))
+            if out is not None and out.requires_grad:
+                out.backward()
 
-        found.update(dict.fromkeys(call for call in claimed(recorded(run)) if STANDARD.price(call).reason is None))
-    return tuple(found)
+        found.update(dict.fromkeys(claimed(recorded(run))))
+    for step in optimizer_steps():
+        found.update(dict.fromkeys(claimed(recorded(step))))
+    return tuple(call for call in found if STANDARD.price(call).reason is None)
 
 
 def retyped(value: Operand, dtype: DType) -> Operand:
@@ -101,7 +120,7 @@ WITH_STATISTICS = {"norm"}
 
 
 def test_the_layers_make_many_different_calls() -> None:
-    assert len({call.name for call in calls()}) >= 90
+    assert len({call.name for call in calls()}) >= 200
 
 
 def test_element_types_scale_bytes_and_nothing_else() -> None:
