@@ -153,6 +153,22 @@ def test_thirty_windows_of_one_run_are_all_there(
     assert answer(server, f"report?{place('torchroof', 17)}")["schema"] == "torchroof.report/1"
 
 
+def test_hundreds_of_runs_are_listed_without_their_reports(
+    start: Callable[..., Server], runs: Path, tmp_path: Path
+) -> None:
+    import shutil
+
+    report = torchroof.load(saved(runs, "second", 2))
+    report.write_logdir(tmp_path / "run0")
+    for number in range(1, 300):
+        shutil.copytree(tmp_path / "run0", tmp_path / f"run{number}")
+    server = start(tmp_path, "--bind_all")
+    listed = waited_for(server, lambda listed: len(listed["series"]) == 300)
+    assert len(server.get("windows")[2]) < 300 * 250 and not listed["notes"]  # names and steps, no figures
+    asked = answer(server, f"report?{place('run217/torchroof', listed['series'][0]['windows'][0]['step'])}")
+    assert asked == answer(server, f"report?{place('run0/torchroof', listed['series'][0]['windows'][0]['step'])}")
+
+
 def test_summaries_that_are_not_ours_are_passed_over_with_a_note(
     start: Callable[..., Server], runs: Path, tmp_path: Path
 ) -> None:
