@@ -59,6 +59,28 @@ def test_dynamo_may_be_reset_inside_the_block() -> None:
     assert not handler.start_callbacks and not handler.end_callbacks and "clear" not in vars(handler)
 
 
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("dynamic", [None, {"input": {0: torch.export.Dim("batch")}}], ids=["static", "dynamic"])
+def test_a_model_may_be_exported_inside_the_block(strict: bool, dynamic: Any, left: Callable[..., Any]) -> None:
+    model, x = nn.Sequential(nn.Linear(4, 4), nn.ReLU()).eval(), torch.ones(2, 4)
+
+    def exported() -> tuple[str, str]:
+        program = torch.export.export(model, (x,), dynamic_shapes=dynamic, strict=strict)
+        return str(program.graph), str(program.range_constraints)
+
+    alone = exported()
+    with torchroof.profile(model, schedule=torchroof.schedule(warmup=1, active=3), measure=False) as prof:
+        for step in range(4):
+            model(x)
+            if step == 2:
+                assert exported() == alone
+            prof.step()
+    assert not prof.notes
+    calls = left(prof).calls
+    assert calls["0"] == calls["1"] >= 4  # after the export, too
+    torch._dynamo.reset()
+
+
 def test_a_compiled_module_called_first_lends_its_paths(left: Callable[..., Any]) -> None:
     torch._dynamo.reset()
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())

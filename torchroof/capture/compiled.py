@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from torchroof.capture.torch_private import compile_callbacks, keep_from_compiling
+from torchroof.capture.torch_private import compile_callbacks, keep_from_compiling, private_api
 
 
 class CompileWatch:
@@ -26,13 +26,18 @@ class CompileWatch:
         self._after = after
         self._hooks = hooks
         self._handler: Any = None
+        self._aside = False
         self.attached = False
         """Whether it listens: then no hook of ours is in while something is compiled."""
         self.count = 0
         """Compilations so far."""
 
     def attach(self) -> None:
-        """Begins to listen, where dynamo is loaded and can be listened to; importing it is left to the user."""
+        """Begins to listen, where dynamo is loaded and can be listened to; importing it is left to the user. Called
+        at the end of each step, too."""
+        if self._aside and not private_api().is_compiling():
+            self._aside = False
+            self._after()
         if self._handler is not None:
             return
         handler = compile_callbacks()
@@ -62,9 +67,13 @@ class CompileWatch:
         self._handler.register_end_callback(self._end)
 
     def _clear(self) -> None:
-        """In place of the handler's own: whoever resets dynamo (torch.export does) forgets all callbacks but ours."""
+        """In place of the handler's own: whoever resets dynamo forgets all callbacks but ours. torch.export does so
+        before it traces, of which it tells nobody; so the hooks stay aside until the step ends."""
         type(self._handler).clear(self._handler)
         self._register()
+        if private_api().is_compiling():
+            self._aside = True
+            self._begin()
 
     def _begin(self, *_: object) -> None:
         self.count += 1
