@@ -103,7 +103,8 @@ def device_named(device: str | torch.device | None) -> torch.device:
     try:
         chosen = torch.device(best if device is None else device)
     except RuntimeError:
-        raise OptionError(f"{device!r} is no device of torch; use cpu, {best} or {best}:0") from None
+        usable = "cpu" if best == "cpu" else f"cpu, {best} or {best}:0"
+        raise OptionError(f"{device!r} is no device of torch; use {usable}") from None
     if chosen.type == "cpu":
         return torch.device("cpu")
     if chosen.type != best:
