@@ -244,3 +244,16 @@ def test_a_picture_that_cannot_be_is_refused(trace: Path, capsys: pytest.Capture
     assert "use --format svg" in refused(capsys, "report", trace, "--chart", "--format", "csv")
     assert "has no FLOPs of its own" in refused(capsys, "report", trace, "--chart", "--by", "kernel")
     assert "leave out --format svg" in refused(capsys, "report", trace, "--explain", "x", "--format", "svg")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_pipe_gets_what_its_encoding_can_carry(trace: Path, encoding: str) -> None:
+    """Where it is not Unicode, ASCII stands for bars, lines and units: a ? would say that something is unknown."""
+    command = [sys.executable, "-m", "torchroof", "report", str(trace), "--device", "A100 SXM 40GB"]
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    text = subprocess.run(command, capture_output=True, check=True, env=environment).stdout.decode(encoding)
+    wanted = subprocess.run(
+        command, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": "utf-8"}
+    ).stdout.decode()
+    assert text.isascii() == (encoding != "utf-8")
+    assert text.count("?") == wanted.count("?")

@@ -7,7 +7,7 @@ import sys
 
 from rich.console import Console, Group, RenderableType
 
-from torchroof.views.terminal import plain_text, screen_width
+from torchroof.views.terminal import print_plain, screen_width
 
 PIPED_WIDTH = 1000
 """Wide enough that nothing is cut or wrapped where the reader is a program."""
@@ -19,4 +19,4 @@ def show(*views: RenderableType) -> None:
     if sys.stdout.isatty():
         Console(width=screen_width(), highlight=False).print(page)
     else:
-        print(plain_text(page, screen_width() if os.environ.get("COLUMNS") else PIPED_WIDTH))
+        print_plain(page, screen_width() if os.environ.get("COLUMNS") else PIPED_WIDTH)

@@ -71,7 +71,7 @@ def _check(files: list[str], args: argparse.Namespace) -> None:
 
 
 def _show(report: rank_reports.RanksReport, args: argparse.Namespace, write: Write | None) -> None:
-    from torchroof.views.terminal import Screen, plain_text, screen_width
+    from torchroof.views.terminal import plain_text, screen_width, show
 
     if args.format == "json":
         text = codec.encode(report.data)
@@ -83,10 +83,8 @@ def _show(report: rank_reports.RanksReport, args: argparse.Namespace, write: Wri
     page = report.page(reports.TOP if args.top is None else args.top or None)
     if write:
         write(plain_text(page, screen_width()).encode() + b"\n")
-    elif sys.stdout.isatty():
-        Screen().print(page)
     else:
-        print(plain_text(page, screen_width()))
+        show(page)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.text import Text
 
@@ -189,6 +189,7 @@ class Drawn:
         widest = max((cell.cell_len for cell in cells), default=0)
         if column.left:
             widest = min(widest, column.widest)
+        column = replace(column, heading=clean(column.heading, ascii_only), unit=clean(column.unit, ascii_only))
         return cls(column, cells, max(widest, len(column.heading), len(column.unit)))
 
     @property

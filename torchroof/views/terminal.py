@@ -49,12 +49,29 @@ def show(view: RenderableType) -> None:
     if sys.stdout.isatty() or os.environ.get("FORCE_COLOR"):
         Screen().print(view)
     else:
-        print(plain_text(view, screen_width()))
+        print_plain(view, screen_width())
 
 
-def plain_text(view: RenderableType, width: int) -> str:
+def print_plain(view: RenderableType, width: int) -> None:
+    """Prints the view as plain text; in ASCII alone where standard output can carry nothing else."""
+    print(plain_text(view, width, getattr(sys.stdout, "encoding", None) or "utf-8"))
+
+
+class _Sheet(io.StringIO):
+    """Text for something of this encoding."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._for = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._for
+
+
+def plain_text(view: RenderableType, width: int, encoding: str = "utf-8") -> str:
     """The view without colour and without blanks at the ends of lines."""
-    file = io.StringIO()
+    file = _Sheet(encoding)
     Console(file=file, width=width, color_system=None, legacy_windows=False).print(view)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
