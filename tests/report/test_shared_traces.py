@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from random import Random
 
 import laws
 import numpy as np
@@ -45,6 +46,20 @@ def expected():
 @pytest.mark.parametrize("name", FILES)
 def test_the_laws_hold(name):
     laws.check(report_of(name))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_order_of_events_changes_a_figure(name, tmp_path):
+    with gzip.open(TRACES / f"{name}.json.gz", "rt", encoding="utf-8", errors="surrogateescape") as file:
+        content = json.load(file)
+    events = content if isinstance(content, list) else content["traceEvents"]
+    file = tmp_path / f"{name}.json.gz"
+    reports = []
+    for _ in range(2):
+        file.write_bytes(gzip.compress(json.dumps(content).encode("utf-8", "surrogateescape"), 1))
+        reports.append(analyse(read(file)))
+        Random(len(events)).shuffle(events)
+    assert reports[0] == reports[1]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -121,9 +121,8 @@ def signatures(table: TraceTable) -> list[int]:
 def test_equal_operands_of_one_op_are_one_signature(read_events: Any) -> None:
     mm = {"Input Dims": [[2, 3], [3, 4]], "Input type": ["float", "float"], "Concrete Inputs": ["", ""]}
     old = {"Input dims": [[2, 3], [3, 4]], "Input type": ["float", "float"]}
-    table = read_events(
-        op("aten::mm", **mm), op("aten::matmul", **mm), op("aten::mm", **mm), op("aten::mm"), op("aten::mm", **old)
-    )
+    ops = [op("aten::mm", **mm), op("aten::matmul", **mm), op("aten::mm", **mm), op("aten::mm"), op("aten::mm", **old)]
+    table = read_events(*(event | {"ts": i} for i, event in enumerate(ops)))
     assert signatures(table) == [0, 1, 0, NONE, 2]
     operands = (TensorSpec((2, 3), F32), TensorSpec((3, 4), F32))
     assert table.signatures == (

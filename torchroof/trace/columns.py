@@ -99,23 +99,11 @@ class TimeFaults:
 
 _HOST = (
     *("start_ns", "end_ns", "thread", "kind", "name", "signature", "sequence"),
-    *("forward_thread", "correlation", "module_id", "external_id"),
+    *("forward_thread", "correlation", "module_id", "external_id", "op_id"),
 )
 _DEVICE = (
-    *(
-        "start_ns",
-        "end_ns",
-        "kind",
-        "name",
-        "device",
-        "stream",
-        "correlation",
-        "bytes",
-        "blocks",
-        "external_id",
-        "collective",
-        "group",
-    ),
+    *("start_ns", "end_ns", "kind", "name", "device", "stream", "correlation"),
+    *("bytes", "blocks", "external_id", "collective", "group"),
 )
 _NARROW: dict[str, type[np.signedinteger[Any]]] = {
     **dict.fromkeys(("thread", "name", "signature", "device", "collective", "group"), np.int32),
@@ -182,6 +170,7 @@ class Columns:
         mine = [args[i] for i in others.tolist()]
         column["sequence"].add(_spread(others, integers([a.sequence for a in mine]), count))
         column["forward_thread"].add(_spread(others, integers([a.forward_thread for a in mine]), count))
+        column["op_id"].add(_spread(others, integers([_external_id(a) for a in mine]), count))
         modules = np.flatnonzero(kind == HostKind.MODULE)
         column["module_id"].add(_spread(modules, integers([args[i].module_id for i in modules.tolist()]), count))
         signatures = [
@@ -229,8 +218,7 @@ class Columns:
         column["correlation"].add(correlation)
         external_id = np.full(count, NONE, dtype=np.int64)
         if not self.correlations.used:
-            values = [a.old_external_id if a.external_id is None else a.external_id for a in args]
-            external_id[at] = self.external_ids.numbers(values)
+            external_id[at] = self.external_ids.numbers([_external_id(a) for a in args])
         column["external_id"].add(external_id)
 
     def _signature(self, code: int, event: Event, args: Args) -> int:
@@ -252,6 +240,10 @@ def _spread(at: NDArray[np.intp], values: Int64, count: int) -> Int64:
     column = np.full(count, NONE, dtype=np.int64)
     column[at] = values
     return column
+
+
+def _external_id(args: Args) -> Any:
+    return args.old_external_id if args.external_id is None else args.external_id
 
 
 def _blocks(grid: Any) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict, deque
+from operator import itemgetter
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -21,6 +22,7 @@ from torchroof.trace.columns import Columns
 from torchroof.trace.container import CHUNK_BYTES, Container
 from torchroof.trace.events import EventDecoder
 from torchroof.trace.file import MEMORY_LIMIT, blocks, gibibytes, opened
+from torchroof.trace.interning import Names
 from torchroof.trace.mending import WORDS
 from torchroof.trace.table import (
     NONE,
@@ -29,6 +31,7 @@ from torchroof.trace.table import (
     Flows,
     HostKind,
     HostSpans,
+    Int32,
     Int64,
     Note,
     TraceTable,
@@ -85,11 +88,13 @@ def _table(columns: Columns, container: Container, odd: int, source: str, second
     began = perf_counter()
     notes = [*_reading_notes(columns, container, odd)]
     host_key, device_key = _join_keys(columns, notes)
-    host = _host(columns, host_key)
+    pairs = sorted(columns.threads.keys_by_number)
+    places = {pair: place for place, pair in enumerate(pairs)}
+    thread_places = np.array([places[pair] for pair in columns.threads.keys_by_number], dtype=np.int32)
+    host = _host(columns, host_key, thread_places)
     device = _device(columns, device_key)
-    flows = _flows(columns, notes)
+    flows = _flows(columns, thread_places, notes)
     notes += _content_notes(columns, host, device)
-    pairs = columns.threads.keys_by_number
     return TraceTable(
         names=tuple(columns.names),
         threads=tuple(f"{pid}/{tid}" for pid, tid in pairs),
@@ -107,10 +112,12 @@ def _table(columns: Columns, container: Container, odd: int, source: str, second
     )
 
 
-def _host(columns: Columns, correlation: Int64) -> HostSpans:
+def _host(columns: Columns, correlation: Int64, thread_places: Int32) -> HostSpans:
     column = columns.host
-    start, end, thread = (column[name].whole() for name in ("start_ns", "end_ns", "thread"))
-    order = np.lexsort((-end, start, thread))
+    start, end = column["start_ns"].whole(), column["end_ns"].whole()
+    thread = thread_places[column["thread"].whole()]
+    ids = [column[name].whole() for name in ("op_id", "kind", "sequence")]  # an op's id is less than its children's
+    order = _order([thread, start, -end], [*ids, correlation], column["name"].whole(), columns.names)
     rest = ("kind", "name", "signature", "sequence", "forward_thread", "module_id")
     return HostSpans(
         start_ns=start[order],
@@ -124,13 +131,32 @@ def _host(columns: Columns, correlation: Int64) -> HostSpans:
 def _device(columns: Columns, correlation: Int64) -> DeviceSpans:
     column = columns.device
     start = column["start_ns"].whole()
-    order = np.argsort(start, kind="stable")
+    ties = [column[name].whole() for name in ("end_ns", "kind", "device", "stream")]
+    order = _order([start], [*ties, correlation], column["name"].whole(), columns.names)
     rest = ("end_ns", "kind", "name", "device", "stream", "bytes", "blocks", "collective", "group")
     return DeviceSpans(
         start_ns=start[order],
         correlation=correlation[order],
         **{name: column[name].whole(order) for name in rest},
     )
+
+
+def _order(keys: list[Int64], ties: list[Int64], name: Int32, names: Names) -> NDArray[np.intp]:
+    """Rows by their keys, the first of them foremost; where all are equal by what else tells the rows apart, the
+    name last, so that no figure hangs on the order of a file's events."""
+    order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    alike = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for key in keys:
+        alike &= np.diff(key[order]) == 0
+    if not alike.any():
+        return order
+    group = np.concatenate(([0], np.cumsum(~alike)))
+    tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+    rows = order[tied]
+    spelled = {number: place for place, (_, number) in enumerate(sorted(names.items()))}
+    spelling = np.array([spelled[number] for number in name[rows].tolist()])
+    order[tied] = rows[np.lexsort((spelling, *(key[rows] for key in ties[::-1]), group[tied]))]
+    return order
 
 
 def _join_keys(columns: Columns, notes: list[Note]) -> tuple[Int64, Int64]:
@@ -157,14 +183,18 @@ def _without_shared_zero(host: Int64, device: Int64, kind: NDArray[np.int8], not
     return np.where(host == 0, NONE, host), np.where(device == 0, NONE, device)
 
 
-def _flows(columns: Columns, notes: list[Note]) -> Flows:
-    """Starts and ends paired by id, in file order where an id comes again; the rest is dropped."""
+def _flows(columns: Columns, thread_places: Int32, notes: list[Note]) -> Flows:
+    """Starts and ends paired by id, in order of time where an id comes again; the rest is dropped."""
+    place = thread_places.tolist()
+    by_time = {
+        phase: sorted(((key, place[thread], ns) for key, thread, ns in ends), key=itemgetter(2, 1))
+        for phase, ends in columns.flow_ends.items()
+    }
     starts: defaultdict[Any, deque[tuple[int, int]]] = defaultdict(deque)
-    for key, thread, ns in columns.flow_ends["s"]:
+    for key, thread, ns in by_time["s"]:
         starts[str(key)].append((thread, ns))
-    pairs = [
-        (*starts[str(key)].popleft(), thread, ns) for key, thread, ns in columns.flow_ends["f"] if starts.get(str(key))
-    ]
+    ends = (end for end in by_time["f"] if starts.get(str(end[0])))
+    pairs = sorted((*starts[str(key)].popleft(), thread, ns) for key, thread, ns in ends)
     unmatched = sum(map(len, columns.flow_ends.values())) - 2 * len(pairs)
     if unmatched:
         notes.append(Note("unmatched_flows", f"{unmatched:,} forward-backward arrows have one end only", unmatched))

@@ -44,7 +44,7 @@ class DeviceKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostSpans:
-    """What host threads did. Sorted by thread, start, longer first, then place in the file."""
+    """What host threads did. Sorted by thread, start, longer first; never by place in the file."""
 
     start_ns: Int64
     end_ns: Int64
@@ -69,7 +69,7 @@ class HostSpans:
 
 @dataclass(frozen=True, slots=True)
 class DeviceSpans:
-    """What devices did: kernels, copies, memsets. Sorted by start, then place in the file."""
+    """What devices did: kernels, copies, memsets. Sorted by start; never by place in the file."""
 
     start_ns: Int64
     end_ns: Int64
