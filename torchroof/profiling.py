@@ -309,9 +309,9 @@ class profile:
         report = analyze(trace, device=self._device, ceilings=self._ceilings, models=self._models)
         if self._measured_for is not None:
             from torchroof.measure.calibrate import distrust
-            from torchroof.report.summary import too_low
+            from torchroof.report.suspicions import low_roof
 
-            if too_low(report.data):
+            if low_roof(report.data) is not None:
                 distrust(self._measured_for)
         return report
 

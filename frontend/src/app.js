@@ -347,7 +347,7 @@ export class App {
     this.chart.show({ report: this.report, points: this.points, chosen: this.#chosen(), shown: this.#shownInChart(), byKernel: this.view.by === "kernel" });
     this.#drawLegend();
     const told = [];
-    if (!this.report.board.roofs.length) told.push("no roof is known for the device, so only the points are drawn");
+    if (!this.report.board.roofs.length) told.push("there is no roof to judge by, so only the points are drawn");
     if (found.without) told.push(`not drawn: ${found.without} with ${percent(found.withoutShare)} of step time, work or efficiency unknown`);
     if (found.points.length > this.points.length) told.push(`${found.points.length - this.points.length} smaller points are left out by the limit`);
     if (this.view.by === "kernel") told.push("a kernel has a point where its op launched no other");

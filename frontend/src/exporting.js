@@ -31,9 +31,10 @@ export function svgText(svg) {
   const copy = svg.cloneNode(true);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.querySelectorAll("[data-live]").forEach((element) => element.remove());
-  copy.querySelectorAll("[class], [tabindex], [role], [aria-label]").forEach((element) => {
-    for (const name of ["class", "tabindex", "role"]) element.removeAttribute(name);
-  });
+  // What the page reads there is no part of the picture, and a name may hold characters that XML forbids.
+  for (const element of copy.querySelectorAll("*")) {
+    for (const { name } of [...element.attributes]) if (/^(class|tabindex|role|aria-.*|data-.*)$/.test(name)) element.removeAttribute(name);
+  }
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(copy)}\n`;
 }
 

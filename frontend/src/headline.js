@@ -130,6 +130,7 @@ function coverage(headline) {
 
 function ceilings(board) {
   if (!board.judging.length) {
+    if (board.headline.roof_set_aside) return h("p", { class: "ceilings quiet" }, "The roof is set aside, for it is too low.");
     const any = board.devices.some((device) => device.ceilings.length);
     return h("p", { class: "ceilings quiet" }, any
       ? "The roof is known, but no kernel has known work to place under it."

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -133,6 +134,21 @@ def test_hostile_names_are_only_names(shown: Callable[..., Tab]) -> None:
     assert page.evaluate("Object.prototype.hasOwnProperty.call({}, 'x')") is False
     texts = page.locator("[data-column=label]").evaluate_all("all => all.map(one => one.innerHTML)")
     assert not any("<img" in text or "<script" in text for text in texts)
+
+
+def test_the_chart_of_hostile_names_is_saved(shown: Callable[..., Tab]) -> None:
+    """XML forbids most control characters: one in a name made the SVG malformed, and the PNG was never saved."""
+    tab = shown(report([row("a\x00b\x1b\ufffe]]>&<", 2000), row("b", 1000)], [layer("b", "Linear")]))
+    saved = {}
+    for kind in ("SVG", "PNG"):
+        tab.page.get_by_title("Save the chart").click()
+        with tab.page.expect_download() as download:
+            tab.page.locator(f"[data-action={kind}]").click()
+        saved[kind] = Path(download.value.path()).read_bytes()
+    root = ElementTree.fromstring(saved["SVG"])
+    assert "a?b??]]>&<" in [text.strip() for text in root.itertext()]
+    assert not [name for element in root.iter() for name in element.attrib if name.startswith("data-")]
+    assert saved["PNG"].startswith(b"\x89PNG")
 
 
 def test_the_policy_lets_only_our_script_run() -> None:

@@ -224,4 +224,5 @@ def test_the_hosts_time_is_told_in_least_times_of_an_op() -> None:
     assert account.parts[0].host_floor_ns == 5000
     words = " ".join(plain_text(Report(data).explain("a").__rich__(), 160).split())
     assert "30 µs a call, 6 x the least that an op takes the host" in words  # 60 µs over 2 calls, 5 µs at least
+    assert account.parts[0].verdict.startswith("waits for the host longer than it runs")  # 60 µs beside 400 ns
     assert explain(report([row("a", 400)]), "a").parts[0].host_floor_ns is None

@@ -150,7 +150,7 @@ def test_unknown_bytes_leave_the_lower_bound_of_the_flops() -> None:
 @pytest.mark.parametrize(
     ("flops", "moved", "precision", "roof", "reason"),
     [
-        (1, 1, "float32", None, "no roof is known for the device"),
+        (1, 1, "float32", None, "there is no roof to judge it by"),
         (None, None, "float32", CARD, "neither FLOPs nor bytes are known"),
         (0, None, "float32", CARD, "there are no FLOPs and the bytes are unknown"),
         (1, 1, None, CARD, "the precision is unknown, so no compute ceiling applies"),

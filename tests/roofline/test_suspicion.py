@@ -39,11 +39,13 @@ def test_likely_causes(
     algorithm: str | None,
     said: str,
 ) -> None:
-    assert said in likely_cause(efficiency, ceiling, roof, call_bytes, algorithm)
+    cause = likely_cause(efficiency, ceiling, roof, call_bytes, algorithm)
+    assert said in cause.words
+    assert cause.sound == any(word in cause.words for word in ("Winograd", "fits the device's cache", "clock"))
 
 
 def test_a_cache_whose_bandwidth_is_known_is_no_excuse() -> None:
     """Then the report has judged by it, and it was quicker still."""
     l2 = replace(DRAM, level="l2", value=5e12, capacity_bytes=50_000_000)
     roof = replace(ROOF, ceilings=(PEAK, l2, DRAM))
-    assert "work model" in likely_cause(1.3, DRAM, roof, 33_000_000)
+    assert "work model" in likely_cause(1.3, DRAM, roof, 33_000_000).words

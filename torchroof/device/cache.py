@@ -31,7 +31,8 @@ class Cached:
     """One measurement: under which key, of which device, in words for the reader, and the ceilings.
 
     ``kind`` is ``cpu`` or an accelerator's, ``device`` the name that a trace of it has (of a CPU without the
-    threads), ``quiet`` whether nothing else ran meanwhile, ``attempts`` how often it was tried.
+    threads), ``quiet`` whether nothing else ran meanwhile, ``attempts`` how often it was tried, ``doubted``
+    how often a run surpassed what was kept, since `torchroof calibrate` last measured.
     """
 
     key: str
@@ -42,6 +43,7 @@ class Cached:
     conditions: Mapping[str, Any] = field(default_factory=dict)
     quiet: bool = True
     attempts: int = 1
+    doubted: int = 0
 
     @property
     def measured_at(self) -> str:
@@ -77,6 +79,7 @@ def store(measured: Cached) -> None:
         "version": VERSION,
         "quiet": measured.quiet,
         "attempts": measured.attempts,
+        "doubted": measured.doubted,
         "conditions": dict(measured.conditions),
         "ceilings": ceilings_to_json(measured.ceilings),
     }
@@ -133,6 +136,7 @@ def _read(path: Path) -> Cached | None:
             conditions=content["conditions"],
             quiet=bool(content["quiet"]),
             attempts=int(content["attempts"]),
+            doubted=int(content.get("doubted", 0)),
         )
     except (OSError, ValueError, KeyError, TypeError, CeilingsError):
         return None

@@ -22,7 +22,7 @@ from torchroof.measure.conditions import cache_key, conditions, device_name
 from torchroof.measure.floors import floors
 from torchroof.measure.hardware import MIB
 from torchroof.measure.memory import Point, levels
-from torchroof.measure.products import Product, Shape, best_product, products, vector_rate, with_pipes
+from torchroof.measure.products import Product, Shape, best_product, is_chain, products, vector_rate, with_pipes
 from torchroof.measure.quiet import Moment, busy_reason
 
 Progress = Callable[[float, str], None]
@@ -32,6 +32,8 @@ UNSTEADY = 0.8
 """A best run whose median is under this part of it is not to be relied on."""
 _ATTEMPTS = 3
 """So often is a processor that was never quiet measured again, by as many runs, before they look first."""
+_DOUBTS = 2
+"""So often does a run that surpasses the roof have it measured again: after that a formula is the likelier fault."""
 
 
 def _cubes(*sizes: int) -> tuple[Shape, ...]:
@@ -204,10 +206,10 @@ def live_ceilings(device: torch.device, effort: Effort | None = None) -> Calibra
     """The ceilings of a device before a run: those kept from an earlier one, else measured now and kept.
 
     What was measured beside other work, or in too little time, is measured again by the next few runs, and the
-    best of each is kept; by later ones only in a quiet moment, which then replaces it.
+    best of each is kept; by later ones, and by the same process, only in a quiet moment, which then replaces it.
     """
     key = cache_key(device)
-    if (met := _met.get(_place(key))) is not None:
+    if (met := _met.get(_place(key))) is not None and (met.quiet or busy_reason(device)):
         return met
     kept = cache.load(key)
     if kept is not None and (kept.quiet or (kept.attempts >= _ATTEMPTS and busy_reason(device))):
@@ -215,25 +217,26 @@ def live_ceilings(device: torch.device, effort: Effort | None = None) -> Calibra
     new = calibrate(device, effort or LIVE)
     if not new.ceilings:
         return new
-    return keep(key, device, new, None if new.quiet and new.complete else kept)
+    doubted = 0 if kept is None else kept.doubted
+    return keep(key, device, new, None if new.quiet and new.complete else kept, doubted=doubted)
 
 
 def distrust(device: torch.device) -> None:
-    """A run surpassed what is kept of its device: the next one measures it again."""
+    """A run surpassed what is kept of its device: the next one measures it again, but not for ever."""
     key = cache_key(device)
-    _met.pop(_place(key), None)
     kept = cache.load(key)
-    if kept is not None and kept.quiet:
+    if kept is not None and kept.quiet and kept.doubted < _DOUBTS:
+        _met.pop(_place(key), None)
         with suppress(OSError):
-            cache.store(replace(kept, quiet=False, attempts=0))
+            cache.store(replace(kept, quiet=False, attempts=0, doubted=kept.doubted + 1))
 
 
-def keep(key: str, device: torch.device, new: Calibration, kept: Cached | None) -> Calibration:
+def keep(key: str, device: torch.device, new: Calibration, kept: Cached | None, *, doubted: int = 0) -> Calibration:
     """Keeps a measurement, joined with the best of an earlier one if that is given."""
     attempts = 1
     if kept is not None:
         new, attempts = replace(new, ceilings=better(kept.ceilings, new.ceilings)), kept.attempts + 1
-    new = replace(new, notes=new.notes + store(key, device, new, attempts=attempts))
+    new = replace(new, notes=new.notes + store(key, device, new, attempts=attempts, doubted=doubted))
     _met[_place(key)] = new
     return new
 
@@ -247,8 +250,13 @@ def recall(kept: Cached) -> Calibration:
     return Calibration(kept.name, kept.ceilings, _doubts(kept), kept.conditions, kept.quiet)
 
 
-def store(key: str, device: torch.device, found: Calibration, *, attempts: int = 1) -> tuple[str, ...]:
-    """Keeps a measurement; a sentence where that cannot be done."""
+def store(
+    key: str, device: torch.device, found: Calibration, *, attempts: int = 1, doubted: int = 0
+) -> tuple[str, ...]:
+    """Keeps a measurement; a sentence where that cannot be done.
+
+    A machine that is too slow to measure all in a run's time is not asked for ever.
+    """
     try:
         cache.store(
             Cached(
@@ -258,8 +266,9 @@ def store(key: str, device: torch.device, found: Calibration, *, attempts: int =
                 name=found.device,
                 ceilings=found.ceilings,
                 conditions=dict(found.conditions),
-                quiet=found.quiet and found.complete,
+                quiet=found.quiet and (found.complete or attempts >= _ATTEMPTS),
                 attempts=attempts,
+                doubted=doubted,
             )
         )
     except OSError as why:
@@ -277,11 +286,14 @@ def _doubts(kept: Cached) -> tuple[str, ...]:
 
 
 def better(old: Iterable[Ceiling], new: Iterable[Ceiling]) -> tuple[Ceiling, ...]:
-    """Of two measurements of the same limit the better one: the higher rate, or the shorter time."""
+    """Of two measurements of the same limit the better one: the higher rate, or the shorter time.
+
+    Which pipe a product ran on is told anew: it was told by figures that are replaced here.
+    """
     best: dict[tuple[object, ...], Ceiling] = {}
     for ceiling in (*old, *new):
-        key = (ceiling.kind, ceiling.precision, ceiling.pipe, ceiling.level, ceiling.pattern)
+        key = (ceiling.kind, ceiling.precision, is_chain(ceiling), ceiling.level, ceiling.pattern)
         known = best.get(key)
         if known is None or (ceiling.value < known.value if ceiling.unit == "s" else ceiling.value > known.value):
             best[key] = ceiling
-    return tuple(best.values())
+    return with_pipes(best.values())

@@ -14,25 +14,32 @@ from torchroof.device.roof import Ceiling
 from torchroof.measure.calibrate import Calibration, live_ceilings, recall
 from torchroof.measure.conditions import cache_key, device_name
 
+_SURPASSED = (
+    "the ceilings that were measured of this device are not used, for a run surpassed them; "
+    "`torchroof calibrate` measures them again"
+)
+
 
 def before_run(device: torch.device) -> Calibration:
     """The ceilings of the device that is going to be judged.
 
-    A CPU's are measured where none are kept. An accelerator's kept ones are taken, but nothing is run on one
-    that the catalogue knows; one that it does not know gets ceilings derived from what its driver tells, and
-    where that is not enough it is measured.
+    A CPU's are measured where none are kept. An accelerator's kept ones are taken unless a run surpassed them, but
+    nothing is run on one that the catalogue knows; one that it does not know gets ceilings derived from what its
+    driver tells, and where that is not enough it is measured.
     """
     if device.type == "cpu":
         return live_ceilings(device)
     kept = cache.load(cache_key(device))
-    if kept is not None:
+    surpassed = kept is not None and not kept.quiet and kept.doubted > 0
+    if kept is not None and not surpassed:
         return recall(kept)
+    notes = (_SURPASSED,) if surpassed else ()
     told = driver_properties(device)
     if match(told).entry is not None:
-        return Calibration(device_name(device), ())
+        return Calibration(device_name(device), (), notes)
     derived = derive(reported(device))
     if {"compute", "bandwidth"} <= {c.kind for c in derived}:
-        return Calibration(device_name(device), derived)
+        return Calibration(device_name(device), derived, notes)
     return live_ceilings(device)
 
 

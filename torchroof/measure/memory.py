@@ -16,6 +16,8 @@ from torchroof.measure.hardware import MIB, Cache, caches, free_bytes
 _LEAST_SET = 32 * 1024
 _ITEM = 4
 """Bytes of a float32, which all of it is done in."""
+_LEAST_RUNS = 3
+"""A rate from fewer runs may be that of an interrupted one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,15 @@ def main_memory_set(device: torch.device, known: Sequence[Cache], largest: int |
 
 
 def _level(bench: Bench, arena: torch.Tensor, level: str, working_set: int, each_s: float) -> list[Ceiling]:
-    """The best of each pattern's kinds of traffic."""
+    """The best of each pattern's kinds of traffic; main memory has a rate even if there was time for one run only."""
     best: dict[str, Ceiling] = {}
     for traffic in TRAFFIC:
         if bench.left_s <= 0 and best:
             break
         run, moved = traffic.of(arena, working_set)
         timing = bench.times(run, 400, each_s)
+        if len(timing.seconds) < _LEAST_RUNS and (level != "dram" or best):
+            continue
         ceiling = measured(
             "bandwidth",
             moved / timing.best,

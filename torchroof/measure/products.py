@@ -83,15 +83,20 @@ def with_pipes(found: Iterable[Ceiling]) -> tuple[Ceiling, ...]:
     The vector rate is that of chained multiply-adds where one was measured, else that of the float32 product.
     """
     found = tuple(found)
-    chains = {c.precision: c.value for c in found if c.kind == "compute" and "chained" in c.source}
-    products = {c.precision: c.value for c in found if c.kind == "compute" and "chained" not in c.source}
+    chains = {c.precision: c.value for c in found if is_chain(c)}
+    products = {c.precision: c.value for c in found if c.kind == "compute" and not is_chain(c)}
     single = chains.get("float32", products.get("float32"))
     return tuple(c for c in (_piped(c, chains, single) for c in found) if c is not None)
 
 
+def is_chain(ceiling: Ceiling) -> bool:
+    """Whether it is the rate of chained multiply-adds, not that of a product."""
+    return ceiling.kind == "compute" and "chained" in ceiling.source
+
+
 def _piped(ceiling: Ceiling, chains: dict[str | None, float], single: float | None) -> Ceiling | None:
     """The ceiling on its pipe; None for a product on the vector units that a chain of multiply-adds beats."""
-    if ceiling.kind != "compute" or "chained" in ceiling.source:
+    if ceiling.kind != "compute" or is_chain(ceiling):
         return ceiling
     vector = chains.get(ceiling.precision)
     if ceiling.precision in ("tf32", "float8"):
@@ -100,7 +105,7 @@ def _piped(ceiling: Ceiling, chains: dict[str | None, float], single: float | No
     reference = vector if vector is not None else None if wide else single
     if reference is not None and ceiling.value > _PIPE_RATIO * reference:
         return replace(ceiling, pipe="matrix")
-    return None if vector is not None and vector >= ceiling.value else ceiling
+    return None if vector is not None and vector >= ceiling.value else replace(ceiling, pipe="vector")
 
 
 # -- the operands -------------------------------------------------------------------------------------------

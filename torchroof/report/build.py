@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,13 +23,13 @@ from torchroof.report.grids import list_kernels
 from torchroof.report.layers import list_layers
 from torchroof.report.ledger import Ledger, keep_ledger
 from torchroof.report.lenses import flag_layers
-from torchroof.report.model import Copy, Device, Note, ReportData, Step, Unattributed
-from torchroof.report.pricing import price_calls
+from torchroof.report.model import Copy, Device, Kernel, Note, ReportData, Step, Unattributed
+from torchroof.report.pricing import Prices, price_calls
 from torchroof.report.residency import serve
 from torchroof.report.roofs import Chosen, Wish, choose_roofs
 from torchroof.report.rows import Rows, build_rows
 from torchroof.report.sharing import share_optimizers
-from torchroof.report.suspicions import suspicions
+from torchroof.report.suspicions import low_roof_note, suspicions
 from torchroof.report.totals import add_up
 from torchroof.trace.table import NONE, TraceTable
 from torchroof.work.plugins import installed
@@ -61,12 +62,24 @@ def analyse(
     on_cpu = attribution.run is RunKind.CPU
     found = choose_roofs(table.metadata, attribution.facts, ledger.devices, wish, on_cpu=on_cpu)
     chosen = {c.index: c for c in found}
-    roofs = {i: c.roof for i, c in chosen.items()}
-    prices = serve(table, attribution, price_calls(table, attribution, registry, roofs), roofs)
-    rows = build_rows(attribution, ledger, prices, share_optimizers(table, attribution), chosen)
+    shares = share_optimizers(table, attribution)
+
+    def judged(by: Mapping[int, Chosen]) -> tuple[Prices, Rows, tuple[Kernel, ...]]:
+        roofs = {i: c.roof for i, c in by.items()}
+        prices = serve(table, attribution, price_calls(table, attribution, registry, roofs), roofs)
+        rows = build_rows(attribution, ledger, prices, shares, by)
+        return prices, rows, list_kernels(table, attribution, prices, rows, by)
+
+    judges = chosen
+    prices, rows, kernels = judged(judges)
+    suspected = suspicions(rows.rows, kernels, chosen)
+    doubts = suspected.notes
+    if suspected.too_low is not None:
+        doubts = (low_roof_note(suspected.too_low, rows.rows, chosen), *doubts)
+        judges = {i: replace(c, roof=None) for i, c in chosen.items()}
+        prices, rows, kernels = judged(judges)
     unattributed = _unattributed(attribution, ledger)
-    totals = add_up(attribution, ledger, rows, prices, unattributed, chosen)
-    kernels = list_kernels(table, attribution, prices, rows, chosen)
+    totals = add_up(attribution, ledger, rows, prices, unattributed, judges)
     unflagged = ReportData(
         environment=describe_environment(table, attribution.facts),
         devices=tuple(_device(c) for c in chosen.values()),
@@ -78,7 +91,7 @@ def analyse(
         kernels=kernels,
         copies=_copies(table, attribution),
         unattributed=unattributed,
-        notes=(*_notes(table, attribution, chosen), *suspicions(rows.rows, kernels, chosen)),
+        notes=(*_notes(table, attribution, chosen), *doubts),
     )
     return flag_layers(unflagged)
 

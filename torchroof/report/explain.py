@@ -254,7 +254,7 @@ def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Pa
         efficiency=line.efficiency,
         side=line.side,
         bound=line.bound,
-        verdict=words(line.bound, line.efficiency),
+        verdict=words(line.bound, line.efficiency, host_ns=line.host_ns, busy_ns=line.busy_ns),
         because=_because(line, first, sum(row.calls for row in rows), device, registry),
         formula=model.words if model else None,
         ceilings=tuple(judging),
@@ -274,7 +274,7 @@ def _because(line: Line, row: Row, calls: int, device: Device | None, registry: 
     """The comparison that made the bound; None where there is none to tell."""
     if line.bound == "communication":
         return "all of its kernels are collectives"
-    if line.bound == "unmodelled" or device is None or not device.ceilings:
+    if line.bound in (None, "unmodelled") or device is None or not device.ceilings:
         return None
     roof = Roof(device.name or "", device.ceilings)
     if line.bound == "latency":

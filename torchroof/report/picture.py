@@ -15,6 +15,7 @@ from torchroof.device.roof import Ceiling, Roof
 from torchroof.errors import OptionError
 from torchroof.report.line import Line, Lines
 from torchroof.report.model import Device, ReportData
+from torchroof.report.suspicions import low_roof
 from torchroof.roofline.place import pipe_of
 from torchroof.work.plugins import installed
 
@@ -181,6 +182,8 @@ def _chosen(data: ReportData, device: Device) -> tuple[Ceiling, ...]:
 
     A ceiling that gave way to a better one for the same thing (a datasheet's to a measured one) is kept beside it.
     """
+    if low_roof(data) is not None:
+        return ()
     roof = Roof(device.name or "", device.ceilings)
     kept = {c for c in (roof.bandwidth(),) if c is not None}
     mine = [row for row in data.rows if row.device == device.index]
@@ -362,7 +365,7 @@ def _notes(
     if not points:
         yield "nothing to place: no kernel has known FLOPs and bytes"
     if not drawn:
-        yield "no roof is known for the device, so only the points are drawn"
+        yield "there is no roof to judge by, so only the points are drawn"
     if unplaced:
         yield f"not drawn: {unplaced} with {units.percent(share)} of step time, work or efficiency unknown"
     above = sum(p.efficiency is not None and p.efficiency > 1 for p in points)

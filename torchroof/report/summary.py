@@ -14,10 +14,9 @@ from torchroof.report.ceilings import judging, mfu_peak, told
 from torchroof.report.lenses import OUTSIDE_STEPS, lines
 from torchroof.report.line import PARTIAL, Line
 from torchroof.report.model import CAUSES, IDLE_CAUSES, ReportData
+from torchroof.report.suspicions import LOW_ROOF, low_roof
 from torchroof.roofline.verdict import BOUND_EFFICIENCY, FAR_EFFICIENCY, words
 
-TOO_LOW = 1.05
-"""A roof whose kernels reach more than this of it on the whole is no measure of anything."""
 UNEVEN = 1.5
 """Steps that differ by more than this factor are told."""
 SHOWN = 0.001
@@ -93,6 +92,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """Share of kernel time taken by them."""
     ceilings: tuple[str, ...]
     """The ceilings that judged a row, as short texts: those of one origin in one."""
+    roof_set_aside: bool = False
+    """The roof is known, but too low to judge by."""
     verdict: str
     """One sentence in words: where the step's time goes."""
     worst: str | None
@@ -110,8 +111,8 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
     causes = _causes(data, parts)
     by_name = sum(r.kernel_ns for r in data.rows if r.path is None and r.phase == "optimizer")
     by = "layer" if any(row.path is not None for row in data.rows) else "op"
-    low = too_low(data)
-    worst = None if low else _worst(data, by)
+    low = low_roof(data)
+    worst = _worst(data, by)
     steps_ns = tuple(step.ns for step in data.per_step if step.counted)
     return Headline(
         device=_device(data),
@@ -140,11 +141,12 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
         optimizer_steps=totals.optimizer_steps,
         matrix_flops=_fraction(totals.matrix_flops, totals.flops),
         matrix_time=_fraction(totals.matrix_ns, kernel_ns) if totals.flops is not None else None,
+        roof_set_aside=low is not None,
         ceilings=told(judging(data), time.time() if now is None else now),
-        verdict=_of_low_roof(data, low) if low else _verdict(data, causes),
+        verdict=low or _verdict(data, causes) + _doubt(data),
         worst=_sentence(data, worst, by) if worst else None,
         worst_label=worst.label if worst else None,
-        notes=tuple(n.text for n in data.notes),
+        notes=tuple(n.text for n in data.notes if n.kind != LOW_ROOF),
     )
 
 
@@ -256,21 +258,11 @@ def _verdict(data: ReportData, causes: tuple[Share, ...]) -> str:
     return said
 
 
-def too_low(data: ReportData) -> float | None:
-    """What the kernels with a floor reach of their roof, all together, where that is more than they can."""
-    reached = _fraction(sum(row.floor_ns or 0 for row in data.rows), sum(row.floor_known_ns for row in data.rows))
-    return reached if reached is not None and reached > TOO_LOW else None
-
-
-def _of_low_roof(data: ReportData, reached: float) -> str:
-    if any(judge.ceiling.origin == "measured" for judge in judging(data)):
-        what = "other work ran while it was measured: run `torchroof calibrate` on the device at a quiet moment"
-    else:
-        what = "it may be another device's: see --device and --ceilings"
-    return (
-        f"The roof is too low to judge by: kernels reach {units.percent(reached)} of it, all together. "
-        f"Probably {what}. Times, FLOPs and bytes hold; efficiency, headroom and bounds do not."
-    )
+def _doubt(data: ReportData) -> str:
+    """That the ceilings are not to be relied on, where they judged; to be read before any efficiency."""
+    if not any(judge.ceiling.confidence == "low" for judge in judging(data)):
+        return ""
+    return " Other work ran while ceilings were measured: they may be too low, and efficiencies too high."
 
 
 def _side_words(data: ReportData, bound: str) -> str:

@@ -1,31 +1,86 @@
-"""Rows that are quicker than their roof allows, as notes: none is clamped, and each has a likely cause."""
+"""Rows that are quicker than their roof allows, as notes: none is clamped, and each has a likely cause.
+
+Where kernels surpass their roof all together it is no measure of anything: the first note says so, and the report
+is made without a roof.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from torchroof import units
 from torchroof.device.roof import Ceiling
-from torchroof.report.model import Kernel, Note, Row
+from torchroof.report.model import Kernel, Note, ReportData, Row
 from torchroof.report.roofs import Chosen
-from torchroof.roofline.suspicion import likely_cause
+from torchroof.roofline.suspicion import Cause, likely_cause
 from torchroof.trace.dialects import quick_algorithm
 
+LOW_ROOF = "low roof"
+"""The kind of the note that says that a roof was set aside."""
+TOO_LOW = 1.05
+"""A roof whose kernels reach more than this of it on the whole is no measure of anything."""
 _MOST = 5
 """Suspicions told one by one; the rest are counted."""
 
 
-def suspicions(rows: Sequence[Row], kernels: Sequence[Kernel], chosen: Mapping[int, Chosen]) -> Iterator[Note]:
+@dataclass(frozen=True, slots=True)
+class Suspicions:
+    """What the rows say of the roof: ``notes`` for the reader, and how much of it the kernels reach all together
+    where that is more than they can (``too_low``, else None)."""
+
+    notes: tuple[Note, ...]
+    too_low: float | None
+
+
+def suspicions(rows: Sequence[Row], kernels: Sequence[Kernel], chosen: Mapping[int, Chosen]) -> Suspicions:
     """A note per op, precision and cause, those of the most kernel time first."""
     algorithms = _algorithms(kernels)
-    groups: dict[tuple[str | None, str | None, str], list[Row]] = {}
+    groups: dict[tuple[str | None, str | None, Cause], list[Row]] = {}
+    accused = []
+    """The rows that speak for or against the roof: all but those with another excuse, and those of a given roof."""
     for row in rows:
+        cause = None
         if row.efficiency is not None and row.efficiency > 1:
             cause = _cause(row, chosen[row.device], algorithms.get((row.path, row.phase, row.op)))
             groups.setdefault((row.op, row.precision, cause), []).append(row)
+        judge = _judge(row, chosen[row.device])
+        if (cause is None or not cause.sound) and judge is not None and judge.origin != "given":
+            accused.append(row)
     ordered = sorted(groups.items(), key=lambda group: -sum(r.kernel_ns for r in group[1]))
+    return Suspicions(tuple(_notes(ordered)), _too_low(accused))
+
+
+def _too_low(rows: Sequence[Row]) -> float | None:
+    """What the kernels with a floor reach of their roof, all together, where that is more than they can.
+
+    Where less than half of their time is over the roof some formula is at fault, not the roof.
+    """
+    known_ns = sum(row.floor_known_ns for row in rows)
+    over_ns = sum(row.floor_known_ns for row in rows if row.efficiency is not None and row.efficiency > 1)
+    reached = sum(row.floor_ns or 0 for row in rows) / known_ns if known_ns else 0.0
+    return reached if reached > TOO_LOW and 2 * over_ns >= known_ns else None
+
+
+def low_roof_note(reached: float, rows: Sequence[Row], chosen: Mapping[int, Chosen]) -> Note:
+    """What the first line of a report says whose roof was set aside."""
+    if any(ceiling.origin == "measured" for row in rows if (ceiling := _judge(row, chosen[row.device])) is not None):
+        what = (
+            "other work ran while it was measured (run `torchroof calibrate` on the device at a quiet moment), or a "
+            "work model counts too much"
+        )
+    else:
+        what = "it may be another device's: see --device and --ceilings"
+    text = (
+        f"The roof is too low to judge by: kernels reach {units.percent(reached)} of it, all together. "
+        f"Probably {what}. So there is no efficiency, headroom or bound; times, FLOPs and bytes hold."
+    )
+    return Note(kind=LOW_ROOF, text=text)
+
+
+def _notes(ordered: Sequence[tuple[tuple[str | None, str | None, Cause], list[Row]]]) -> Iterator[Note]:
     for (op, precision, cause), same in ordered[:_MOST]:
-        yield Note(kind="suspicion", text=_sentence(op, precision, cause, same), count=len(same))
+        yield Note(kind="suspicion", text=_sentence(op, precision, cause.words, same), count=len(same))
     if left := ordered[_MOST:]:
         time = units.duration(sum(r.kernel_ns for _, same in left for r in same))
         yield Note(
@@ -43,11 +98,18 @@ def _algorithms(kernels: Sequence[Kernel]) -> dict[tuple[str | None, str | None,
     return found
 
 
-def _cause(row: Row, chosen: Chosen, algorithm: str | None) -> str:
+def low_roof(data: ReportData) -> str | None:
+    """Why the roof of a report was set aside; None where it was not."""
+    return next((note.text for note in data.notes if note.kind == LOW_ROOF), None)
+
+
+def _judge(row: Row, chosen: Chosen) -> Ceiling | None:
+    return None if chosen.roof is None or row.ceiling is None else chosen.roof.ceilings[row.ceiling]
+
+
+def _cause(row: Row, chosen: Chosen, algorithm: str | None) -> Cause:
     assert row.efficiency is not None
-    ceiling: Ceiling | None = None
-    if chosen.roof is not None and row.ceiling is not None:
-        ceiling = chosen.roof.ceilings[row.ceiling]
+    ceiling = _judge(row, chosen)
     moved = None if row.bytes_read is None or row.bytes_written is None else row.bytes_read + row.bytes_written
     per_call = None if moved is None or not row.calls else moved // row.calls
     on_compute = algorithm if row.side == "compute" else None

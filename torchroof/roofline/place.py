@@ -81,7 +81,7 @@ def place(
     """
     pipe = pipe or pipe_of(family)
     if roof is None:
-        return Placement(reason="no roof is known for the device")
+        return Placement(reason="there is no roof to judge it by")
     if family == "communication":
         return Placement(reason="a collective waits for other devices: no roof of its own judges it")
     moved, flops = work.bytes_moved, work.flops

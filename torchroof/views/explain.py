@@ -192,7 +192,7 @@ def _share(part: Part) -> str:
 
 
 def _why(part: Part) -> str:
-    if part.bound == "latency" and part.because:
+    if part.bound == "latency" and part.because and part.host_ns <= part.busy_ns:
         return part.because
     return part.verdict + (f": {part.because}" if part.because else "")
 

@@ -19,6 +19,7 @@ _TAX = 0.01
 """Cells of the names at the left."""
 _NAME = 64
 """Cells that the worst line's name may take where the table's labels are shorter."""
+LOW_ROOF = "set aside, for it is too low"
 UNUSED_ROOF = "known, but no kernel has known work to place under it"
 NO_ROOF = "unknown; name a device with --device, or its ceilings with --ceilings"
 _BAR = 80
@@ -49,11 +50,17 @@ def draw(headline: Headline, has_roof: bool, width: int, ascii_only: bool, label
         ("taxes", _taxes(headline)),
         ("known", _known(headline)),
         ("recording", _recording(headline)),
-        ("roof", headline.ceilings or (UNUSED_ROOF if has_roof else NO_ROOF,)),
+        ("roof", headline.ceilings or (_no_judge(headline, has_roof),)),
     ):
         if told := " · ".join(parts):
             grid.add_row(name, text(told))
     return [title, Text(""), *words, Text(""), grid]
+
+
+def _no_judge(headline: Headline, has_roof: bool) -> str:
+    if headline.roof_set_aside:
+        return LOW_ROOF
+    return UNUSED_ROOF if has_roof else NO_ROOF
 
 
 def fields() -> Table:
