@@ -18,7 +18,14 @@ A100 = {
     "computeMinor": 0,
     "numSms": 108,
     "warpSize": 32,
+    "maxThreadsPerMultiprocessor": 2048,
+    "regsPerBlock": 65536,
+    "regsPerMultiprocessor": 65536,
+    "sharedMemPerMultiprocessor": 167936,
 }
+
+
+_SHAPE = {"registers": "registers per thread", "shared": "shared memory"}
 
 
 @dataclass
@@ -80,13 +87,13 @@ class TraceMaker:
         stream: int = 7,
         device: int = 0,
         call: str = "cudaLaunchKernel",
-        grid: list[int] | None = None,
+        **shape: Any,
     ) -> int:
         """A runtime call of 2 ns, and the kernel that it starts (none without a start); its correlation."""
         self._correlation += 1
         self.host("cuda_runtime", call, at, at + 2, thread, correlation=self._correlation)
         if start is not None:
-            self.kernel(kernel, start, end or start, self._correlation, stream=stream, device=device, grid=grid)
+            self.kernel(kernel, start, end or start, self._correlation, stream=stream, device=device, **shape)
         return self._correlation
 
     def kernel(
@@ -98,10 +105,11 @@ class TraceMaker:
         *,
         stream: int = 7,
         device: int = 0,
-        grid: list[int] | None = None,
+        **shape: Any,
     ) -> None:
+        """``shape`` is the launch's: ``grid``, ``block``, ``registers``, ``shared``."""
         args = {"device": device, "stream": stream, "correlation": correlation}
-        self._span("kernel", name, start, end, device, stream, args | ({"grid": grid} if grid else {}))
+        self._span("kernel", name, start, end, device, stream, args | {_SHAPE.get(k, k): v for k, v in shape.items()})
 
     def copy(self, at: int, start: int, end: int, size: int = 1024, thread: int = 1, stream: int = 7) -> None:
         self._correlation += 1

@@ -5,7 +5,6 @@ import pytest
 from trace_maker import TraceMaker
 
 from torchroof.report.build import analyse
-from torchroof.report.explain import explain
 from torchroof.reports import Report
 from torchroof.trace.reader import read
 from torchroof.views.terminal import plain_text
@@ -221,21 +220,24 @@ def test_a_grid_of_zeros_is_unknown(tmp_path):
 
 
 def test_grids_make_waves_that_are_full_or_not(tmp_path):
-    """On 108 multiprocessors 108 blocks make one full wave, 109 make two of 216 places; by time 100 to 300."""
+    """Two blocks of 128 threads with 252 registers fit on each of 108 multiprocessors: 216 make a wave."""
+    shape = {"block": [128, 1, 1], "registers": 252, "shared": 67584}
     t = TraceMaker()
     t.op("aten::relu", 0, 100, shapes=[[10]])
-    t.launch(10, "k", 200, 300, grid=[27, 4, 1])
-    t.launch(20, "k", 300, 600, grid=[109, 1, 1])
-    t.launch(30, "half", 600, 700, grid=[54, 1, 1])
-    t.launch(40, "unknown", 700, 800)
+    t.launch(10, "k", 200, 300, grid=[54, 4, 1], **shape)
+    t.launch(20, "k", 300, 600, grid=[507, 1, 1], **shape)
+    t.launch(30, "half", 600, 700, grid=[108, 1, 1], **shape)
+    t.launch(40, "no block", 700, 800, grid=[108, 1, 1])
+    t.launch(50, "unknown", 800, 900)
     data = report(t, tmp_path)
-    found = {k.name: (k.kernels, k.blocks, k.wave_efficiency) for k in data.kernels}
-    assert found["k"] == (2, 217, pytest.approx((100 * 1 + 300 * 109 / 216) / 400))
-    assert found["half"] == (1, 54, pytest.approx(0.5)) and found["unknown"] == (1, None, None)
-    (part,) = explain(data, "aten::relu").parts
+    found = {k.name: (k.blocks, k.resident_blocks, k.waves, k.wave_efficiency) for k in data.kernels}
+    waves = 507 / 216
+    assert found["k"] == (723, 2, pytest.approx((1 + waves) / 2), pytest.approx((100 * 1 + 300 * waves / 3) / 400))
+    assert found["half"] == (108, 2, pytest.approx(0.5), pytest.approx(0.5))
+    assert found["no block"] == (108, None, None, None) and found["unknown"] == (None,) * 4
     words = plain_text(Report(data).explain("relu").__rich__(), 160)
-    assert part.kernels == 4
-    assert "54 blocks a launch; in waves of one on each multiprocessor, these are 50% full" in words
+    assert "108 blocks a launch, 2 at a time on a multiprocessor: 0.5 waves, 50% of their places empty" in words
+    assert "108 blocks a launch\n" in words.replace(" \n", "\n")
 
 
 def test_work_of_calls_that_took_no_time_has_no_rate(tmp_path):

@@ -38,6 +38,7 @@ def join_cpu_kernels(nest: Nest, steps: Steps) -> Kernels:
         claimed=(nest.claim[op] != NONE).astype(np.int8),
         reason=np.where(step == NONE, Reason.OUTSIDE_STEPS, Reason.NONE).astype(np.int8),
         step=step,
+        span=np.full(len(op), NONE, dtype=np.int32),
         blocks=np.full(len(op), NONE, dtype=np.int64),
         collective=np.zeros(len(op), dtype=np.int8),
         segment_kernel=segment_kernel,

@@ -48,6 +48,8 @@ class Kernels:
     reason: Int8
     step: Int32
     """The counted step that the launch lies in, NONE outside."""
+    span: Int32
+    """The position in the table's device spans; NONE on a CPU."""
     blocks: Int64
     collective: Int8
     segment_kernel: Int32

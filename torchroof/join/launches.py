@@ -110,6 +110,7 @@ def join_kernels(table: TraceTable, nest: Nest, steps: Steps, launch: Int32, anc
         claimed=(claim != NONE).astype(np.int8),
         reason=reason.astype(np.int8),
         step=step.astype(np.int32),
+        span=rows.astype(np.int32),
         blocks=device.blocks[rows],
         collective=collectives(table)[rows].astype(np.int8),
         segment_kernel=np.arange(len(rows), dtype=np.int32),

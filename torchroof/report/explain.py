@@ -331,15 +331,18 @@ def _merged(path: str, kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
             kernels=sum(k.kernels for k in same),
             kernel_ns=sum(k.kernel_ns for k in same),
             blocks=known_sum(k.blocks for k in same) if all(k.blocks is not None for k in same) else None,
-            wave_efficiency=_mean_by_time(same),
+            resident_blocks=same[0].resident_blocks if len({k.resident_blocks for k in same}) == 1 else None,
+            waves=_mean([(k.waves, k.kernels) for k in same]),
+            wave_efficiency=_mean([(k.wave_efficiency, k.kernel_ns) for k in same]),
         )
         for same in groups.values()
     ]
     return tuple(sorted(merged, key=lambda k: (-k.kernel_ns, k.name, k.phase or "", k.op or "")))
 
 
-def _mean_by_time(kernels: Sequence[Kernel]) -> float | None:
-    parts = [(k.wave_efficiency, k.kernel_ns) for k in kernels if k.kernel_ns]
-    if not parts or any(share is None for share, _ in parts):
+def _mean(weighted: Iterable[tuple[float | None, int]]) -> float | None:
+    """Of what has a weight; None where one of these is unknown."""
+    found = [(value, weight) for value, weight in weighted if weight]
+    if not found or any(value is None for value, _ in found):
         return None
-    return sum((share or 0.0) * ns for share, ns in parts) / sum(ns for _, ns in parts)
+    return sum((value or 0.0) * weight for value, weight in found) / sum(weight for _, weight in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from torchroof.report.model import Kernel
 from torchroof.report.pricing import Prices
 from torchroof.report.roofs import Chosen
 from torchroof.report.rows import Rows
-from torchroof.trace.table import NONE, Int64, TraceTable
+from torchroof.trace.table import NONE, Int32, Int64, TraceTable
 
 
 def list_kernels(
@@ -33,7 +34,7 @@ def list_kernels(
     keys, number = group(*(column[here] for column in (kernels.name, layer, phase, op_name)))
     counts = np.bincount(number, minlength=len(keys)).tolist()
     spent = total_by(number, kernels.ns[here], len(keys)).tolist()
-    grids = _Grids(kernels, here, number, len(keys), chosen)
+    grids = _Grids(table, kernels, here, number, len(keys), chosen)
     sums: dict[tuple[str, str | None, str | None, str | None], list[int]] = {}
     for place, (name, at, when, price) in enumerate(keys.tolist()):
         key = (
@@ -51,8 +52,7 @@ def list_kernels(
             op=op,
             kernels=sum(counts[place] for place in places),
             kernel_ns=sum(spent[place] for place in places),
-            blocks=grids.blocks(places),
-            wave_efficiency=grids.wave_efficiency(places),
+            **grids.of(places),
         )
         for (name, path, phase, op), places in sums.items()
     ]
@@ -60,32 +60,55 @@ def list_kernels(
 
 
 class _Grids:
-    """The grids of the kernels of each group: how many blocks, and how well they fill their waves."""
+    """The grids of the kernels of each group: how many blocks, how many waves they make, and how full these are."""
 
     def __init__(
         self,
+        table: TraceTable,
         kernels: JoinedKernels,
         here: NDArray[np.bool_],
         group: Int64,
         groups: int,
         chosen: Mapping[int, Chosen],
     ) -> None:
-        blocks, ns, device = kernels.blocks[here], kernels.ns[here], kernels.device[here]
-        multiprocessors = np.zeros(len(blocks), dtype=np.int64)
-        for index, roof in chosen.items():
-            multiprocessors[device == index] = roof.multiprocessors or 0
-        known = (blocks > 0) & (multiprocessors > 0)
-        places = -(-blocks // np.maximum(multiprocessors, 1)) * multiprocessors
-        filled = np.where(known, blocks / np.maximum(places, 1), 0.0)
+        blocks, ns = kernels.blocks[here], kernels.ns[here]
+        resident, at_a_time = _places(table, kernels.span[here], kernels.device[here], chosen)
+        waves = np.where(blocks > 0, blocks, 0) / np.maximum(at_a_time, 1)
+        filled = waves / np.maximum(np.ceil(waves), 1)
+        self._count = np.bincount(group, minlength=groups)
         self._blocks = total_by(group, np.maximum(blocks, 0), groups)
         self._gridless = np.bincount(group, weights=blocks <= 0, minlength=groups)
-        self._unplaced = np.bincount(group, weights=~known, minlength=groups)
+        self._unplaced = np.bincount(group, weights=(blocks <= 0) | (at_a_time <= 0), minlength=groups)
         self._ns = total_by(group, ns, groups)
+        self._waves = np.bincount(group, weights=waves, minlength=groups)
         self._filled_ns = np.bincount(group, weights=ns * filled, minlength=groups)
+        self._least, self._most = np.full(groups, np.iinfo(np.int64).max), np.zeros(groups, dtype=np.int64)
+        np.minimum.at(self._least, group, resident)
+        np.maximum.at(self._most, group, resident)
 
-    def blocks(self, places: list[int]) -> int | None:
-        return None if self._gridless[places].any() else int(self._blocks[places].sum())
+    def of(self, places: list[int]) -> dict[str, Any]:
+        """The fields of `Kernel` for some groups together."""
+        count, ns = int(self._count[places].sum()), int(self._ns[places].sum())
+        placed = not self._unplaced[places].any()
+        least, most = int(self._least[places].min()), int(self._most[places].max())
+        return {
+            "blocks": None if self._gridless[places].any() else int(self._blocks[places].sum()),
+            "resident_blocks": most if placed and least == most else None,
+            "waves": float(self._waves[places].sum() / count) if placed else None,
+            "wave_efficiency": float(self._filled_ns[places].sum() / ns) if placed and ns else None,
+        }
 
-    def wave_efficiency(self, places: list[int]) -> float | None:
-        ns = int(self._ns[places].sum())
-        return None if self._unplaced[places].any() or not ns else float(self._filled_ns[places].sum() / ns)
+
+def _places(table: TraceTable, span: Int32, device: Int32, chosen: Mapping[int, Chosen]) -> tuple[Int64, Int64]:
+    """Blocks of each kernel that one multiprocessor, and that the device, hold at a time; 0 where it is unknown."""
+    spans = table.device
+    resident, multiprocessors = np.zeros((2, len(span)), dtype=np.int64)
+    for index, one in chosen.items():
+        mine = np.flatnonzero((device == index) & (span != NONE))
+        if one.multiprocessor is not None and one.multiprocessors and len(mine):
+            at = span[mine]
+            resident[mine] = one.multiprocessor.resident(
+                spans.threads[at], spans.registers[at], spans.shared_memory[at]
+            )
+            multiprocessors[mine] = one.multiprocessors
+    return resident, resident * multiprocessors

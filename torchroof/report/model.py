@@ -153,9 +153,12 @@ class Kernel(msgspec.Struct, frozen=True, kw_only=True):
     kernel_ns: int
     blocks: int | None = None
     """Thread blocks of all those launches together; None where the trace does not tell some of them."""
+    resident_blocks: int | None = None
+    """Blocks that a multiprocessor holds at a time; None where that is unknown, or not the same for all launches."""
+    waves: float | None = None
+    """Blocks over those that the device holds at a time, as a mean over the launches."""
     wave_efficiency: float | None = None
-    """Blocks over the places in the waves that they make, a wave being one block on each multiprocessor (0 to 1), as
-    a mean by time: how evenly equal blocks load the multiprocessors, however many fit on one at a time."""
+    """Blocks over the places in the whole waves that they need (0 to 1), as a mean by time."""
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True):

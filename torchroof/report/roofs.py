@@ -9,6 +9,7 @@ from typing import Any
 from torchroof.device.cache import Cached
 from torchroof.device.catalog import Match, differences, find, match
 from torchroof.device.ceilings_file import ceilings_from_json
+from torchroof.device.occupancy import Multiprocessor
 from torchroof.device.roof import PREFERENCES, Ceiling, Roof
 from torchroof.errors import CeilingsError, OptionError, UnknownDevice
 from torchroof.trace.metadata import CaptureFacts
@@ -37,6 +38,8 @@ class Chosen:
     name: str | None
     roof: Roof | None
     multiprocessors: int | None
+    multiprocessor: Multiprocessor | None = None
+    """What one of them holds, where the file tells it."""
     notes: tuple[str, ...] = ()
 
 
@@ -56,7 +59,8 @@ class _Told:
         return int(units) if isinstance(units, int) and units > 0 else None
 
     def chosen(self, roof: Roof | None, notes: Iterable[str] = (), name: str | None = None) -> Chosen:
-        return Chosen(self.index, self.name or name, roof, self.multiprocessors, tuple(notes))
+        one = Multiprocessor.of(self.properties)
+        return Chosen(self.index, self.name or name, roof, self.multiprocessors, one, tuple(notes))
 
 
 def choose_roofs(
@@ -172,13 +176,7 @@ def _preferring(chosen: Chosen, prefer: str) -> Chosen:
         or c.origin == "given"
         or (c.kind, c.precision, c.pipe, c.level) not in printed
     )
-    return Chosen(
-        chosen.index,
-        chosen.name,
-        replace(roof, ceilings=kept, prefer=prefer),
-        chosen.multiprocessors,
-        chosen.notes,
-    )
+    return replace(chosen, roof=replace(roof, ceilings=kept, prefer=prefer))
 
 
 def _carried(facts: CaptureFacts | None, index: int) -> tuple[Ceiling, ...]:

@@ -103,7 +103,7 @@ _HOST = (
 )
 _DEVICE = (
     *("start_ns", "end_ns", "kind", "name", "device", "stream", "correlation"),
-    *("bytes", "blocks", "external_id", "collective", "group"),
+    *("bytes", "blocks", "threads", "registers", "shared_memory", "external_id", "collective", "group"),
 )
 _NARROW: dict[str, type[np.signedinteger[Any]]] = {
     **dict.fromkeys(("thread", "name", "signature", "device", "collective", "group"), np.int32),
@@ -203,7 +203,10 @@ class Columns:
         stream = integers([e.tid if a.stream is None else a.stream for e, a in pairs])
         column["stream"].add(np.where(stream == _ALL_STREAMS, -1, stream))
         column["bytes"].add(integers([a.bytes for a in args]))
-        column["blocks"].add([_blocks(a.grid) for a in args])
+        column["blocks"].add([_product(a.grid) for a in args])
+        column["threads"].add([_product(a.block) for a in args])
+        column["registers"].add(integers([a.registers for a in args]))
+        column["shared_memory"].add(integers([a.shared_memory for a in args]))
         column["collective"].add([NONE if a.collective is None else self._word(a.collective) for a in args])
         column["group"].add([NONE if a.group is None else self._word(a.group) for a in args])
         self._add_keys(column, args, np.arange(len(args)), len(args))
@@ -246,14 +249,15 @@ def _external_id(args: Args) -> Any:
     return args.old_external_id if args.external_id is None else args.external_id
 
 
-def _blocks(grid: Any) -> int:
-    if not isinstance(grid, list) or not grid:
+def _product(sizes: Any) -> int:
+    """Of a grid's or a block's three sizes."""
+    if not isinstance(sizes, list) or not sizes:
         return NONE
     try:
-        blocks = prod(map(int, grid))
+        product = prod(map(int, sizes))
     except (TypeError, ValueError):
         return NONE
-    return blocks if 0 < blocks < 2**63 else NONE  # some recorders write zeros for what they do not know
+    return product if 0 < product < 2**63 else NONE  # some recorders write zeros for what they do not know
 
 
 def _is_flow(event: Event) -> bool:

@@ -29,6 +29,9 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     correlation: Any = NONE
     bytes: Any = NONE
     grid: Any = None
+    block: Any = None
+    registers: Any = msgspec.field(default=NONE, name="registers per thread")
+    shared_memory: Any = msgspec.field(default=NONE, name="shared memory")
     module_id: Any = msgspec.field(default=NONE, name="Python module id")
     collective: Any = msgspec.field(default=None, name="Collective name")
     group: Any = msgspec.field(default=None, name="Process Group Name")

@@ -133,7 +133,10 @@ def _device(columns: Columns, correlation: Int64) -> DeviceSpans:
     start = column["start_ns"].whole()
     ties = [column[name].whole() for name in ("end_ns", "kind", "device", "stream")]
     order = _order([start], [*ties, correlation], column["name"].whole(), columns.names)
-    rest = ("end_ns", "kind", "name", "device", "stream", "bytes", "blocks", "collective", "group")
+    rest = (
+        *("end_ns", "kind", "name", "device", "stream", "bytes"),
+        *("blocks", "threads", "registers", "shared_memory", "collective", "group"),
+    )
     return DeviceSpans(
         start_ns=start[order],
         correlation=correlation[order],

@@ -82,6 +82,10 @@ class DeviceSpans:
     bytes: Int64
     blocks: Int64
     """Thread blocks launched (the product of the grid)."""
+    threads: Int64
+    registers: Int64
+    shared_memory: Int64
+    """Threads of each block, registers of each thread, and bytes of each block's shared memory."""
     collective: Int32
     """What a communication kernel does, as its args say (``allreduce``): an index into ``TraceTable.names``."""
     group: Int32

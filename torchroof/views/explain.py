@@ -202,15 +202,20 @@ def _kernels(kernels: list[Kernel], steps: int) -> Iterator[tuple[str, str, str]
         times = units.digits(kernel.kernels / steps)
         yield "kernel", f"{_per_step(kernel.kernel_ns, steps)}", f"{times} × {kernel.name}"
         if kernel.blocks is not None:
-            blocks = f"{units.digits(kernel.blocks / kernel.kernels)} blocks a launch"
-            yield "", "", blocks + _filled(kernel.wave_efficiency)
+            yield "", "", f"{units.digits(kernel.blocks / kernel.kernels)} blocks a launch{_waves(kernel)}"
     if rest := kernels[_MOST_KERNELS:]:
         ns = sum(kernel.kernel_ns for kernel in rest)
         yield "", _per_step(ns, steps), f"{len(rest)} more names"
 
 
-def _filled(share: float | None) -> str:
-    return "" if share is None else f"; in waves of one on each multiprocessor, these are {units.percent(share)} full"
+def _waves(kernel: Kernel) -> str:
+    """How often the device takes in as many blocks as it holds, and what part of its places stays empty."""
+    if kernel.waves is None or kernel.wave_efficiency is None:
+        return ""
+    fit = kernel.resident_blocks
+    holds = f", {fit} at a time on a multiprocessor" if fit is not None else ""
+    empty = units.percent(1 - kernel.wave_efficiency)
+    return f"{holds}: {units.digits(kernel.waves, 2)} waves, {empty} of their places empty"
 
 
 def _calls(calls: int, steps: int) -> str:
