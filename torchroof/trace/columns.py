@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +25,7 @@ _NUMBER = re.compile(r"-?\d+$")
 _ROW_BYTES = 300
 """What a kept event takes, its share of the join included: 235 were measured on seven million of them."""
 _SIGNATURE_BYTES = 1000
+_MOST_PRODUCTS = 100_000
 _ALL_STREAMS = 2**32 - 1
 """-1 as an unsigned number of 32 bits."""
 
@@ -127,6 +129,7 @@ class Columns:
         self.flow_ends: dict[str, list[tuple[Any, int, int]]] = {"s": [], "f": []}
         """Per phase: (id, thread, ns), in file order."""
         self.categories = Categories(self.names)
+        self._products = _Products({b"": NONE})
         self._signature_numbers: dict[tuple[int, Lists], int] = {}
         self._signature_bytes = 0
 
@@ -203,8 +206,9 @@ class Columns:
         stream = integers([e.tid if a.stream is None else a.stream for e, a in pairs])
         column["stream"].add(np.where(stream == _ALL_STREAMS, -1, stream))
         column["bytes"].add(integers([a.bytes for a in args]))
-        column["blocks"].add([_product(a.grid) for a in args])
-        column["threads"].add([_product(a.block) for a in args])
+        products = self._products
+        column["blocks"].add([products[bytes(a.grid)] for a in args])
+        column["threads"].add([products[bytes(a.block)] for a in args])
         column["registers"].add(integers([a.registers for a in args]))
         column["shared_memory"].add(integers([a.shared_memory for a in args]))
         column["collective"].add([NONE if a.collective is None else self._word(a.collective) for a in args])
@@ -249,15 +253,22 @@ def _external_id(args: Args) -> Any:
     return args.old_external_id if args.external_id is None else args.external_id
 
 
-def _product(sizes: Any) -> int:
-    """Of a grid's or a block's three sizes."""
-    if not isinstance(sizes, list) or not sizes:
-        return NONE
-    try:
-        product = prod(map(int, sizes))
-    except (TypeError, ValueError):
-        return NONE
-    return product if 0 < product < 2**63 else NONE  # some recorders write zeros for what they do not know
+class _Products(dict[bytes, int]):
+    """The products of a grid's or a block's three sizes, by their text; there are few of them.
+
+    Some recorders write zeros for what they do not know.
+    """
+
+    def __missing__(self, text: bytes) -> int:
+        try:
+            sizes = msgspec.json.decode(text, type=list[int | float | str])
+            product = prod(map(int, sizes)) if sizes else 0
+        except (msgspec.DecodeError, ValueError, OverflowError):
+            product = 0
+        found = product if 0 < product < 2**63 else NONE
+        if len(self) < _MOST_PRODUCTS:
+            self[text] = found
+        return found
 
 
 def _is_flow(event: Event) -> bool:

@@ -28,8 +28,8 @@ class Args(msgspec.Struct, gc=False, frozen=True):
     stream: Any = None
     correlation: Any = NONE
     bytes: Any = NONE
-    grid: Any = None
-    block: Any = None
+    grid: Raw = ABSENT
+    block: Raw = ABSENT
     registers: Any = msgspec.field(default=NONE, name="registers per thread")
     shared_memory: Any = msgspec.field(default=NONE, name="shared memory")
     module_id: Any = msgspec.field(default=NONE, name="Python module id")
