@@ -462,7 +462,7 @@ export class App {
     const op = this.report.board.by === "op" && this.report.ops.find((item) => item.full === clean(this.report.board.headline.worst_label ?? ""));
     if (op) return this.select(op.key, { by: "op" });
     const first = this.report.list("layer", this.view.fold).filter((item) => item.flagged && item.own)
-      .sort((a, b) => this.report.get(b.own, "headroom_most_ns") - this.report.get(a.own, "headroom_most_ns"))[0];
+      .sort((a, b) => this.report.get(b.own, "headroom_least_ns") - this.report.get(a.own, "headroom_least_ns"))[0];
     return first ? this.select(first.key, { by: "layer" }) : undefined;
   }
 

@@ -16,8 +16,8 @@ export class Panel {
   overview(report, view) {
     const by = view.by === "kernel" ? "layer" : view.by;
     const list = report.list(by, view.fold).filter((item) => item.own);
-    const win = (item) => report.get(item.own, "headroom_most_ns");
-    const first = [...list].sort((a, b) => Number(b.flagged) - Number(a.flagged) || win(b) - win(a)).slice(0, 9);
+    const win = (item) => report.get(item.own, "headroom_least_ns");
+    const first = [...list].sort((a, b) => Number(b.flagged) - Number(a.flagged) || win(b) - win(a) || report.get(b.own, "headroom_most_ns") - report.get(a.own, "headroom_most_ns")).slice(0, 9);
     const most = Math.max(1, ...first.map(win));
     const step = report.board.totals.step_ns;
     replace(

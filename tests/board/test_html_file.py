@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from reading import layer, report, row
+from reading import layer, report, row, uneven
 from served import Tab
 
 from torchroof import units
@@ -86,6 +86,18 @@ def test_equal_layers_are_one_line_until_they_are_unfolded(shown: Callable[..., 
     tab.page.locator(".panel .members button").nth(2).click()
     expect(tab.page.locator(".t-row.selected")).to_have_attribute("data-key", "blocks.2.up")
     assert tab.cell("blocks.2.up", "time") == units.TimeScale.of(42_700).text(4000)
+
+
+def test_the_headline_names_what_the_list_begins_with(shown: Callable[..., Tab]) -> None:
+    """And a click on it opens that."""
+    tab = shown(uneven())
+    told = board.board(uneven()).headline
+    first = tab.page.locator(".starts li").first.locator(".start-name")
+    expect(first).to_have_text("blocks.[0–7].up×8")
+    expect(tab.page.locator(".worst")).to_have_text(str(told.worst))
+    assert str(told.worst).startswith("blocks.[0–7].up ×8")
+    tab.page.locator(".worst").click()
+    expect(tab.page.locator(".t-row.selected")).to_have_attribute("data-key", "blocks.[0–7].up")
 
 
 def test_the_file_from_the_command_line(opened: Callable[..., Page], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from served import Server, Tab
 
 import torchroof
 from torchroof import units
+from torchroof.report.board import board as board_of
 from torchroof.report.difference import difference
 from torchroof.report.explain import explain
 from torchroof.report.line import Line
@@ -111,7 +112,7 @@ def test_copied_markdown_is_a_table_of_what_is_shown(tab: Callable[..., Tab]) ->
 
 
 def test_the_headline_is_the_reports(tab: Callable[..., Tab], second: torchroof.Report) -> None:
-    shown, head = tab(SECOND), second.headline
+    shown, head = tab(SECOND), board_of(second.data).headline
     expect(shown.frame.locator("h1")).to_have_text(head.verdict)
     expect(shown.frame.locator("[data-figure=step_ns]")).to_have_text(units.duration(head.step_ns))
     for tile, value in (("step efficiency", head.step_efficiency), ("MFU", head.mfu), ("HFU", second.data.totals.hfu)):

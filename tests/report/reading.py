@@ -55,3 +55,12 @@ def report(rows: Sequence[Row], layers: Iterable[Layer] | None = None, **more: A
             for r in rows
         ), **more,
     })  # fmt: skip
+
+
+def uneven() -> ReportData:
+    """Eight blocks as slow as each other, in some of which ``up`` is slow and in the others ``down``: alone the layers
+    make four lines, below their blocks two."""
+    times = ((9000, 5000), (5000, 9000))
+    rows = [row(f"blocks.{i}.{n}", ns) for i in range(8) for n, ns in zip(("up", "down"), times[i % 2], strict=True)]
+    layers = [layer("", "Model"), *(layer(f"blocks.{i}", "Block") for i in range(8))]
+    return report([*rows, row("head", 41_000)], [*layers, *(layer(str(r.path), "Linear") for r in rows), layer("head")])

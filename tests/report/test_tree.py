@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import layer, report, row
+from reading import layer, report, row, uneven
 
 from torchroof.report.board import FIGURES, board, details
 from torchroof.report.lenses import lines
@@ -125,3 +125,30 @@ def test_a_kernel_has_the_work_of_an_op_that_launched_no_other() -> None:
 @pytest.mark.parametrize("rows", [[], [row(None, 5, phase="optimizer", type=None)]])
 def test_no_layer_no_tree(rows: list[Row]) -> None:
     assert [node.path for node in tree(report(rows))] == [None] * len(rows)
+
+
+@given(ROWS, st.booleans())
+def test_flags_are_by_what_the_nodes_ran_themselves(found: list[tuple[str | None, int, str]], fold: bool) -> None:
+    data = made(found)
+    nodes = tree(data, fold=fold)
+    ran = [node.ran for node in nodes if node.ran is not None]
+    for name in ADDITIVE:
+        assert sum(getattr(line, name) or 0 for line in ran) == getattr(lines(data).total, name), name
+    assert [(n.flagged, n.why) for n in nodes if n.ran] == [(line.flagged, line.why) for line in ran]
+    assert not any(node.flagged for node in nodes if node.ran is None)
+    flags = [line.headroom_least_ns for line in ran if line.flagged]
+    others = [line.headroom_least_ns for line in ran if not line.flagged]
+    if 2 * sum(flags) < lines(data).total.headroom_least_ns:
+        assert 100 * max(others) < 3 * data.totals.step_ns
+    if not fold:
+        assert {n.path for n in nodes if n.flagged} == {x.path for x in lines(data).lines if x.flagged}
+
+
+def test_the_page_names_the_worst_of_its_own_lines() -> None:
+    data = uneven()
+    told = board(data).headline
+    nodes = [node for node in tree(data) if node.flagged and node.ran]
+    worst = max(nodes, key=lambda node: node.ran.headroom_least_ns if node.ran else 0)
+    assert worst.ran is not None and told.worst_label == worst.ran.label == "blocks.[0–7].up ×8"
+    assert told.worst is not None and told.worst.startswith(told.worst_label)
+    assert "blocks.[0–7].up ×8" not in {line.label for line in lines(data, fold=True).lines}

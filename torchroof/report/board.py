@@ -182,7 +182,7 @@ def board(data: ReportData) -> Board:
     total = lines(data, by="phase").total
     found = {row.phase for row in data.rows}
     return Board(
-        headline=headline(data),
+        headline=_headline(data, folded),
         judging=tuple(Judging(ceiling=judge.ceiling, beside=judge.beside) for judge in judging(data)),
         environment=data.environment,
         devices=data.devices,
@@ -202,6 +202,13 @@ def board(data: ReportData) -> Board:
         ops=_ops(data),
         by="layer" if any(row.path is not None for row in data.rows) else "op",
     )
+
+
+def _headline(data: ReportData, nodes: Sequence[Node]) -> Headline:
+    """The headline, whose worst layer is one of the page's: the table folds layers elsewhere, the page by container."""
+    if not any(row.path is not None for row in data.rows):
+        return headline(data)
+    return headline(data, candidates=[node.ran for node in nodes if node.ran is not None])
 
 
 def details(data: ReportData) -> Details:
@@ -350,7 +357,7 @@ def comparison(data: ReportData, baseline: ReportData) -> Comparison:
     ops = {entry.label: entry for entry in _ops(baseline)}
     mine = [entry.label for entry in _ops(data)]
     return Comparison(
-        headline=headline(baseline),
+        headline=_headline(baseline, tree(baseline)),
         divisor=divisor(baseline),
         totals=baseline.totals,
         total=figures(lines(baseline, by="phase").total),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
@@ -103,8 +104,11 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     """The label that ``worst`` begins with."""
 
 
-def headline(data: ReportData, now: float | None = None) -> Headline:
-    """The headline. ``now`` (Unix seconds) is what ages of measured ceilings are told against."""
+def headline(data: ReportData, now: float | None = None, *, candidates: Iterable[Line] | None = None) -> Headline:
+    """The headline. ``now`` (Unix seconds) is what ages of measured ceilings are told against.
+
+    ``candidates`` are the lines of which the worst is named, where a reader sees others than those of the table.
+    """
     totals = data.totals
     parts = max(1, data.steps) * max(1, len(data.devices))
     kernel_ns = counted_kernel_ns(data)
@@ -112,7 +116,7 @@ def headline(data: ReportData, now: float | None = None) -> Headline:
     by_name = sum(r.kernel_ns for r in data.rows if r.path is None and r.phase == "optimizer")
     by = "layer" if any(row.path is not None for row in data.rows) else "op"
     low = low_roof(data)
-    worst = _worst(data, by)
+    worst = _worst(lines(data, by=by, fold=True).lines if candidates is None else candidates)
     steps_ns = tuple(step.ns for step in data.per_step if step.counted)
     return Headline(
         device=_device(data),
@@ -279,9 +283,9 @@ def _side_words(data: ReportData, bound: str) -> str:
     return f"goes into kernels {far}under their roof: they reach {share} of what {limit} allows"
 
 
-def _worst(data: ReportData, by: str) -> Line | None:
+def _worst(candidates: Iterable[Line]) -> Line | None:
     """The flagged line with the most headroom."""
-    flagged = [line for line in lines(data, by=by, fold=True).lines if line.flagged]
+    flagged = [line for line in candidates if line.flagged]
     return max(flagged, key=lambda line: line.headroom_least_ns, default=None)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from torchroof.report.flags import flag_lines
 from torchroof.report.fold import folds
-from torchroof.report.lenses import Group, common, folded, layer_label, row_groups, time_per_call, without_rows
+from torchroof.report.lenses import Group, common, layer_label, time_per_call, without_rows
 from torchroof.report.line import Line, line_of
 from torchroof.report.model import PHASES, Layer, ReportData, Row
 
@@ -40,6 +41,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     why: str | None = None
     total: Line
     own: Line | None = None
+    ran: Line | None = None
+    """What it ran itself, under its whole name, as a line of a table; None for a container that only calls others."""
     phases: dict[str, Line]
     own_phases: dict[str, Line] = {}
 
@@ -68,7 +71,7 @@ def tree(data: ReportData, *, fold: bool = True) -> tuple[Node, ...]:
         grower.add(label, None, None, rows)
     for group in without_rows(data):
         grower.bare(group)
-    return tuple(grower.nodes)
+    return _flagged(grower.nodes, grower.own_rows, data)
 
 
 def within(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -90,16 +93,19 @@ def phases_of(rows: Sequence[Row]) -> dict[str, Line]:
     return {phase: line_of(phase, found[phase]) for phase in order}
 
 
-def flags(data: ReportData, *, fold: bool) -> dict[str, str | None]:
-    """Why the flagged lines of the table are flagged: by each layer's path, by the label of what has no layer."""
-    groups = row_groups(data, "layer")
-    groups = [*(folded(groups, data.layers) if fold else groups), *without_rows(data)]
-    lines = flag_lines([group.line() for group in groups], [group.rows for group in groups], data.totals.step_ns)
-    found: dict[str, str | None] = {}
-    for group, line in zip(groups, lines, strict=True):
-        if line.flagged:
-            found |= dict.fromkeys(group.members or (group.label if group.path is None else group.path,), line.why)
-    return found
+def _flagged(nodes: Sequence[Node], own: Sequence[list[Row]], data: ReportData) -> tuple[Node, ...]:
+    """The nodes with flags, by what each ran itself (``own``): containers that only call others have none.
+
+    They are asked in the order of the table's lines, which decides among equals.
+    """
+    place = {id(row): at for at, row in enumerate(data.rows)}
+    at = [i for i, node in enumerate(nodes) if node.ran is not None]
+    at.sort(key=lambda i: min((place[id(row)] for row in own[i]), default=len(place)))
+    flags = flag_lines([ran for i in at if (ran := nodes[i].ran)], [own[i] for i in at], data.totals.step_ns)
+    found = list(nodes)
+    for i, line in zip(at, flags, strict=True):
+        found[i] = replace(nodes[i], flagged=line.flagged, why=line.why, ran=line)
+    return tuple(found)
 
 
 class _Grower:
@@ -122,7 +128,8 @@ class _Grower:
         for layer in data.layers:
             for path in _ancestors(layer.path):
                 self.inside.setdefault(path, []).append(layer)
-        self.flags = flags(data, fold=fold)
+        self.own_rows: list[list[Row]] = []
+        """Of each node what it ran itself."""
 
     def grow(self, group: Group, parent: int | None, depth: int) -> None:
         """The node of a group and everything below it; ``depth`` is the number of names in its parent's path."""
@@ -150,7 +157,8 @@ class _Grower:
         own = self._of(members, self.own) if members else rows
         mixed = len(own) != len(rows)
         line = line_of(label, rows, group.layer if group else None)
-        named = members or (label,)
+        times = f" ×{len(members)}" if len(members) > 1 else ""
+        self.own_rows.append(own)
         self.nodes.append(
             Node(
                 label=names,
@@ -164,10 +172,9 @@ class _Grower:
                 inputs=line.inputs,
                 outputs=line.outputs,
                 parameters=line.parameters,
-                flagged=any(name in self.flags for name in named),
-                why=next((self.flags[name] for name in named if name in self.flags), None),
                 total=line,
                 own=line_of(label, own) if mixed and own else None,
+                ran=line_of(f"{label}{times}", own, group.layer if group else None) if own else None,
                 phases=phases_of(rows),
                 own_phases=phases_of(own) if mixed else {},
             )
@@ -176,10 +183,9 @@ class _Grower:
 
     def bare(self, group: Group) -> None:
         """The node of what has no row: kernels without an owner, waiting without one."""
-        label = group.label
-        flagged, why = label in self.flags, self.flags.get(label)
-        node = Node(label=label, path=None, parent=None, total=group.line(), phases={}, flagged=flagged, why=why)
-        self.nodes.append(node)
+        line = group.line()
+        self.nodes.append(Node(label=group.label, path=None, parent=None, total=line, ran=line, phases={}))
+        self.own_rows.append([])
 
     def _named(self, path: str, parent: int | None, depth: int) -> tuple[str, str | None]:
         parts = path.split(".")
