@@ -153,6 +153,35 @@ def test_thirty_windows_of_one_run_are_all_there(
     assert answer(server, f"report?{place('torchroof', 17)}")["schema"] == "torchroof.report/1"
 
 
+@pytest.mark.parametrize("loader", LOADERS)
+def test_windows_through_a_writer_are_all_there_after_a_restart(
+    start: Callable[..., Server], tmp_path: Path, loader: str
+) -> None:
+    """The writer's run has the user's own scalars, which begin again at step 0, as a training does."""
+    import torch
+    from torch.utils.tensorboard import SummaryWriter
+
+    model = torch.nn.Linear(4, 4)
+    expected = []
+    for suffix in ("a", "b"):
+        with SummaryWriter(str(tmp_path / "exp"), filename_suffix=suffix) as writer:
+            plan = torchroof.schedule(warmup=1, active=1, repeat=2)
+            with torchroof.profile(model, writer=writer, schedule=plan, measure=False) as prof:
+                for step in range(4):
+                    model(torch.ones(2, 4)).sum().backward()
+                    writer.add_scalar("loss", 1 / (step + 1), step)
+                    prof.step()
+                    expected += [report.to_json() for report in prof.reports]
+        assert prof.notes == ()
+    server = start(tmp_path, f"--load_fast={loader}")
+    listed = waited_for(server, lambda listed: listed["series"] and len(listed["series"][0]["windows"]) == 4)
+    (series,) = listed["series"]
+    steps = [window["step"] for window in series["windows"]]
+    assert series["run"] == "exp" and steps == sorted(set(steps))
+    found = [server.get(f"report?{place('exp', step)}")[2].decode() for step in steps]
+    assert [json.loads(text) for text in found] == [json.loads(text) for text in expected]
+
+
 def test_hundreds_of_runs_are_listed_without_their_reports(
     start: Callable[..., Server], runs: Path, tmp_path: Path
 ) -> None:

@@ -168,6 +168,30 @@ def test_through_a_summary_writer_of_the_users(tmp_path: Path) -> None:
     assert [event.step for event in events for value in event.summary.value if value.tag == "loss"] == [1, 2]
 
 
+def test_a_training_that_is_taken_up_again_goes_on_in_the_same_folder(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+    from torch.utils.tensorboard import SummaryWriter
+
+    from torchroof.reports import Report
+
+    report = Report(sample.data())
+    for round in range(3):  # each as a new process would
+        with SummaryWriter(str(tmp_path), filename_suffix=f".{round}") as writer:
+            writer.add_scalar("loss", 0.5, 1_000_000)
+            writer.add_text("torchroof/note", "torchroof/step_ms, says the user's own text " * 9, 5_000)
+            for _ in range(2):
+                report.write_summaries(writer)
+        if round == 1:  # cut by a crash, and something else of that name
+            (file,) = tmp_path.glob("*.1")
+            file.write_bytes(file.read_bytes()[:-10])
+            (tmp_path / "tfevents.other").write_bytes(b"\xff" * 100)
+    steps = []
+    for file in sorted(tmp_path.glob("events*")):
+        found = list(EventFileLoader(str(file)).Load())
+        steps.append([e.step for e in found for v in e.summary.value if v.tag == "torchroof/report"])
+    assert steps == [[2, 3], [4], [5, 6]]
+
+
 def test_neither_torch_nor_tensorflow_is_imported() -> None:
     code = "import sys, torchroof.views.tensorboard.logdir; print({'torch', 'tensorflow'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -22,11 +24,14 @@ from torchroof.report.picture import Picture
 from torchroof.report.summary import Headline
 from torchroof.views.output import output
 from torchroof.views.tensorboard import summary
+from torchroof.views.tensorboard.summary import FIRST_TAG
 
 RUN = "torchroof"
 """The run's own folder, and how files begin. Events beside the user's own would stop theirs from being read."""
 _EVENTS = re.compile(r"events\.out\.tfevents\.[0-9]+\.([0-9]+)\.torchroof")
 _MOST_RUNS = 10_000
+_LOOKED_AT = 128
+"""Bytes of an event: its time, its step and its first tag, by which one of ours is known."""
 
 
 def write(
@@ -74,19 +79,48 @@ def write_through(
 ) -> None:
     """Writes the same events through a SummaryWriter of torch, into the user's own run.
 
-    A step that is not larger than the last one written through it becomes the next one. Raises OutputError for a
-    writer that is closed or none.
+    A step that is not larger than the last one that stands in the run, of this writer or an earlier one in the same
+    folder, becomes the next one: a training that is taken up again goes on. Raises OutputError for a writer that is
+    closed or none.
     """
     file_writer: Any = getattr(writer, "file_writer", None)
     if not hasattr(file_writer, "add_summary"):
         raise OutputError("the SummaryWriter is closed, or none of torch's; give profile an open one")
-    step = max(step, _LAST_STEPS.get(writer, -1) + 1)
+    if writer not in _LAST_STEPS:
+        _LAST_STEPS[writer] = last_step_in(Path(str(getattr(writer, "log_dir", ""))))
+    step = max(step, _LAST_STEPS[writer] + 1)
     _LAST_STEPS[writer] = step
     file_writer.add_summary(Summary(value=list(summary.values(data, headline, lines, picture))), step)
     file_writer.flush()
 
 
 _LAST_STEPS: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+
+def last_step_in(run: Path) -> int:
+    """The last step at which a report stands in the event files of a run, -1 where there is none."""
+    try:
+        files = [file for file in run.iterdir() if "tfevents" in file.name]
+    except OSError:
+        return -1
+    return max((step for file in files for step in _steps_in(file)), default=-1)
+
+
+def _steps_in(file: Path) -> Iterator[int]:
+    """The steps of the events of ours. Of each record in the file only the beginning is looked at: a length of 8 bytes,
+    its checksum of 4, the event, and that one's checksum."""
+    with suppress(Exception), file.open("rb") as source:  # a damaged file ends there
+        size = os.fstat(source.fileno()).st_size
+        while len(head := source.read(12 + _LOOKED_AT)) > 12:
+            length, start = int.from_bytes(head[:8], "little"), source.tell() - len(head) + 12
+            if start + length > size:
+                return
+            if FIRST_TAG.encode() in head[12 : 12 + length]:
+                source.seek(start)
+                event = Event.FromString(source.read(length))
+                if any(value.tag == FIRST_TAG for value in event.summary.value):
+                    yield event.step
+            source.seek(start + length + 4)
 
 
 def last_step(data: ReportData) -> int:

@@ -23,6 +23,8 @@ from torchroof.views.tensorboard.names import PLUGIN, REPORT_TAG, SCHEMA
 from torchroof.views.text import clean
 
 _GZIP_LEVEL = 6
+FIRST_TAG = "torchroof/step_ms"
+"""Every event of ours begins with it."""
 
 
 def values(data: ReportData, headline: Headline, lines: Lines, picture: Picture | None = None) -> list[Summary.Value]:
@@ -37,7 +39,7 @@ def values(data: ReportData, headline: Headline, lines: Lines, picture: Picture 
 
 def scalars(data: ReportData, headline: Headline, lines: Lines) -> Iterator[tuple[str, float]]:
     """Tags and values; what is unknown is left out. Times are ms per step, the rest fractions of 1."""
-    yield "torchroof/step_ms", units.in_milliseconds(headline.step_ns)
+    yield FIRST_TAG, units.in_milliseconds(headline.step_ns)
     for cause, ns in data.totals.causes.items():
         yield f"torchroof_causes_ms/{cause}", units.in_milliseconds(ns / lines.steps)
     figures = {
