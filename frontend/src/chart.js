@@ -9,7 +9,7 @@ import { zoom, zoomIdentity } from "d3-zoom";
 
 import { clean, h, s } from "./dom.js";
 import { percent, quantity } from "./format.js";
-import { chain, kernelName, measured, placeLabels, shortened } from "./labels.js";
+import { around, chain, kernelName, measured, meets, placeLabels, shortened } from "./labels.js";
 import { colourOf, theme } from "./theme.js";
 import { tip } from "./tip.js";
 
@@ -258,7 +258,7 @@ export class Chart {
 
   #labels(svg, roofs) {
     const { colours } = theme;
-    const covered = this.#roofLabels(svg);
+    const covered = this.#roofLabels(svg, roofs);
     const chosen = this.data.chosen;
     const isChosen = (mark) => Number(chosen?.has(mark.point.item.key) ?? false);
     const order = this.marks.filter((mark) => mark.inside && !mark.inStrip && this.#isShown(mark.point))
@@ -268,7 +268,7 @@ export class Chart {
       const text = `${shortened(name, 30)}${mark.point.apart ? ` (${mark.point.phase})` : ""}`;
       return { ...mark, text, width: measured(text, FONT) };
     });
-    const places = placeLabels(named, this.marks.filter((mark) => mark.inside), this.frame, [...roofs, ...covered]);
+    const places = placeLabels(named, this.marks.filter((mark) => mark.inside), this.frame, roofs, covered);
     const group = s("g", { "data-labels": "" });
     svg.append(group);
     this.names = [];
@@ -285,14 +285,14 @@ export class Chart {
     });
   }
 
-  #roofLabels(svg) {
+  #roofLabels(svg, roofs) {
     const { frame } = this;
     const group = s("g", { "pointer-events": "none" });
-    const boxes = [];
+    const boxes = [], points = this.marks.filter((mark) => mark.inside).map(around);
     for (const { line, kind, text } of this.roofWords) {
       const width = measured(text, FONT);
-      const option = kind === "compute" ? flatLabel(line, width, frame, boxes) : slopeLabel(line, width, frame);
-      if (!option || option.boxes.some((box) => boxes.some((other) => box.x0 < other.x1 && other.x0 < box.x1 && box.y0 < other.y1 && other.y0 < box.y1))) continue;
+      const option = kind === "compute" ? flatLabel(line, width, frame, [...roofs, ...boxes], points) : slopeLabel(line, width, frame);
+      if (!option || option.boxes.some((box) => meets(box, boxes))) continue;
       boxes.push(...option.boxes);
       group.append(s("text", { ...option.attributes, fill: theme.colours.roof, "font-size": 11, stroke: theme.colours.halo, "stroke-width": 3, "paint-order": "stroke", "stroke-linejoin": "round" }, text));
     }
@@ -453,17 +453,24 @@ function leader(mark, place) {
   });
 }
 
-function flatLabel(line, width, frame, taken) {
-  const right = Math.min(frame.x1, line.x2) - 6;
-  const left = Math.max(frame.x0, line.x1);
-  if (right - width < left || line.y1 < frame.y0 || line.y1 > frame.y1) return null;
-  for (const y of [line.y1 - 5, line.y1 + 14]) {
-    const box = { x0: right - width, x1: right, y0: y - 10, y1: y + 2 };
-    if (!taken.some((other) => box.x0 < other.x1 && other.x0 < box.x1 && box.y0 < other.y1 && other.y0 < box.y1)) {
-      return { attributes: { x: right, y, "text-anchor": "end" }, boxes: [box] };
+/**
+ * Above a line or below it, the further right the better, where no point is if there is such a place. A line shorter than
+ * its name is named all the same where there is room.
+ */
+function flatLabel(line, width, frame, taken, points) {
+  const end = Math.min(frame.x1, line.x2) - 6;
+  if (end - width < frame.x0 || end < line.x1 || line.y1 < frame.y0 || line.y1 > frame.y1) return null;
+  let second = null;
+  for (let right = end; right === end || right - width > Math.max(frame.x0, line.x1); right -= 24) {
+    for (const y of [line.y1 - 5, line.y1 + 15]) {
+      const box = { x0: right - width, x1: right, y0: y - 10, y1: y + 2 };
+      if (meets(box, taken)) continue;
+      const option = { attributes: { x: right, y, "text-anchor": "end" }, boxes: [box] };
+      if (!meets(box, points)) return option;
+      second ??= option;
     }
   }
-  return null;
+  return second;
 }
 
 function slopeLabel(line, width, frame) {

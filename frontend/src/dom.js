@@ -35,6 +35,11 @@ export function replace(element, ...children) {
   return element;
 }
 
+/** A path that is cut at its beginning where it is too long: the end tells layers apart. */
+export function tail(path) {
+  return h("span", { class: "tail" }, h("bdi", { dir: "ltr" }, path));
+}
+
 /** An icon from a path on a 16 × 16 grid, drawn in the colour of the text around it. */
 export function icon(path, size = 16) {
   return s(

@@ -2,7 +2,9 @@
 
 import { clean, h, icon, ICONS, replace } from "./dom.js";
 import { ceiling, digits, duration, percent, quantity, signed } from "./format.js";
+import { shortened } from "./labels.js";
 
+const NAME = 160;
 const LEGEND_LEAST = 0.0005;
 
 export function drawHeadline(element, report, select) {
@@ -53,9 +55,11 @@ function environment(board) {
 }
 
 function worst(board, select) {
-  if (!board.headline.worst) return null;
+  const { worst: said, worst_label: label } = board.headline;
+  if (!said) return null;
+  const rest = label && said.startsWith(label) ? said.slice(label.length) : null;
   return h("button", { class: "worst", title: "Show this layer", on: { click: select } },
-    icon(ICONS.flag), h("span", {}, clean(board.headline.worst)));
+    icon(ICONS.flag), h("span", {}, rest === null ? clean(said) : shortened(clean(label), NAME) + clean(rest)));
 }
 
 function findings(board) {

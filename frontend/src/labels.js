@@ -1,18 +1,25 @@
 // Where the names of points go: the most important first, none over another, none over a point.
 
 const DIRECTIONS = [0, Math.PI, -Math.PI / 2, Math.PI / 2, -Math.PI / 4, Math.PI / 4, (-3 * Math.PI) / 4, (3 * Math.PI) / 4];
-const REACHES = [4, 14, 28, 46];
+const REACHES = [4, 14, 28, 46, 70];
 const HEIGHT = 14;
 
 const overlap = (a, b) => Math.max(0, Math.min(a.x1, b.x1) - Math.max(a.x0, b.x0)) * Math.max(0, Math.min(a.y1, b.y1) - Math.max(a.y0, b.y0));
 
+/** The box of a mark, {x, y, r}. */
+export const around = ({ x, y, r }) => ({ x0: x - r, x1: x + r, y0: y - r, y1: y + r });
+
+/** Whether a box covers any part of others. */
+export const meets = (box, others) => others.some((other) => overlap(box, other) > 0);
+
 /**
  * Places for names beside marks. ``marks`` are {x, y, r} of all points; ``named`` those to label, first things first,
- * each {x, y, r, width}; ``soft`` are boxes better not covered. Gives, for each, {x, y, anchor, box} or null.
+ * each {x, y, r, width}; ``soft`` are boxes better not covered, ``words`` those that must not be. Gives, for each,
+ * {x, y, anchor, box} or null.
  */
-export function placeLabels(named, marks, frame, soft) {
-  const taken = [];
-  const boxes = marks.map((mark) => ({ x0: mark.x - mark.r, x1: mark.x + mark.r, y0: mark.y - mark.r, y1: mark.y + mark.r }));
+export function placeLabels(named, marks, frame, soft, words) {
+  const taken = [...words];
+  const boxes = marks.map(around);
   return named.map((point) => {
     let best = null;
     for (const reach of REACHES) {
@@ -20,9 +27,9 @@ export function placeLabels(named, marks, frame, soft) {
         const option = beside(point, direction, point.r + reach);
         const { box } = option;
         if (box.x0 < frame.x0 || box.x1 > frame.x1 || box.y0 < frame.y0 || box.y1 > frame.y1) continue;
-        if (taken.some((other) => overlap(box, other) > 0)) continue;
+        if (meets(box, taken)) continue;
         const covered = boxes.reduce((sum, other) => sum + overlap(box, other), 0);
-        const cost = reach + 0.6 * covered + 0.08 * soft.reduce((sum, other) => sum + overlap(box, other), 0);
+        const cost = reach + 0.6 * covered + 0.4 * soft.reduce((sum, other) => sum + overlap(box, other), 0);
         if (!best || cost < best.cost) best = { ...option, cost, reach };
       }
       if (best && best.cost <= reach + 1) break;

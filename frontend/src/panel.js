@@ -1,6 +1,6 @@
 // The explanation of what is selected: what it ran, what that had to do, which limit judged it, and why it is bound so.
 
-import { clean, h, icon, ICONS, replace } from "./dom.js";
+import { clean, h, icon, ICONS, replace, tail } from "./dom.js";
 import { ceiling, digits, duration, percent, quantity, UNKNOWN } from "./format.js";
 
 const KERNELS = 6;
@@ -191,11 +191,6 @@ function partCard(report, part, kernels, most) {
     shown.length ? h("table", { class: "kernels" }, h("tbody", {}, shown.slice(0, KERNELS).map((kernel) => h("tr", {},
       h("td", { class: "number" }, duration(per(kernel.ns))), h("td", { class: "number quiet" }, `${digits(per(kernel.kernels))} ×`), h("td", { class: "kernel-name", title: kernel.label }, kernel.label))),
     shown.length > KERNELS ? h("tr", {}, h("td", { class: "number" }, duration(per(shown.slice(KERNELS).reduce((sum, kernel) => sum + kernel.ns, 0)))), h("td", {}), h("td", { class: "quiet" }, `${shown.length - KERNELS} more names`)) : null)) : null);
-}
-
-/** A name that is cut at its beginning where it is too long: the end tells layers apart. */
-function tail(name) {
-  return h("span", { class: "tail" }, h("bdi", { dir: "ltr" }, name));
 }
 
 /** Floor in the op's colour within the time it took: the rest is what could be won. */

@@ -1,6 +1,6 @@
 // The table: only the rows in sight are in the document, so that tens of thousands scroll and sort at once.
 
-import { h, icon, ICONS, replace } from "./dom.js";
+import { h, icon, ICONS, replace, tail } from "./dom.js";
 
 const ROW = 30;
 const OVERSCAN = 8;
@@ -92,13 +92,14 @@ export class Table {
 
   #name(row, column) {
     const { item } = row;
-    const flat = row.ownRow ? "own ops" : row.depth || row.expandable || this.isTree ? item.label : item.full ?? item.label;
+    const inTree = row.depth || row.expandable || this.isTree;
+    const name = row.ownRow ? "own ops" : item.full === undefined ? item.label : tail(inTree ? item.label : item.full);
     return h("div", { class: "t-cell left name", role: "gridcell", "data-column": column.id, style: { "--depth": String(row.depth) }, title: `${item.full ?? item.label}${item.why ? `\n${item.why}` : ""}` },
       row.expandable
         ? h("button", { class: `twist ${row.open ? "open" : ""}`, tabindex: "-1", "data-twist": "", "aria-label": row.open ? "fold in" : "fold out" }, icon(ICONS.right, 12))
         : h("span", { class: "twist" }),
       item.flagged && !row.ownRow ? h("span", { class: "flag", title: item.why ?? "flagged" }, icon(ICONS.flag, 13)) : null,
-      h("span", { class: `label ${row.ownRow ? "quiet" : ""}` }, flat),
+      h("span", { class: `label ${row.ownRow ? "quiet" : ""}` }, name),
       item.within && !row.ownRow ? h("span", { class: "quiet small" }, `in ${item.within}`) : null,
       item.members?.length && !row.ownRow ? h("span", { class: "times" }, `×${item.members.length}`) : null,
       item.removed ? h("span", { class: "tag" }, "gone") : item.isNew ? h("span", { class: "tag new" }, "new") : null);
