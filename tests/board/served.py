@@ -67,6 +67,8 @@ class Tab:
         return text.strip()
 
     def listed(self) -> list[str]:
+        """The rows as they are two frames from now: what a click has asked for is drawn by then."""
+        self.root().evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         rows: list[str] = self.frame.locator(".t-row").evaluate_all("rows => rows.map(row => row.dataset.key)")
         return rows
 

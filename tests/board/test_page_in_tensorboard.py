@@ -319,15 +319,24 @@ def test_windows_come_while_the_page_is_open(
     report = torchroof.load(runs / "second" / "torchroof.report.json")
     parts = (report.data, report.headline, report.lines(top=3), tmp_path)
     write(*parts, step=1)
+    write(*parts, step=2)
     shown = tab(server=start(tmp_path))
     slider = shown.frame.get_by_label("window", exact=True)
-    expect(shown.root()).to_have_attribute("data-step", "1")
-    write(*parts, step=2)
-    write(*parts, step=3)
-    expect(slider).to_have_attribute("max", "2", timeout=40_000)  # the page asks every ten seconds
+    expect(shown.root()).to_have_attribute("data-step", "2")
     shown.frame.locator("h1").click()
-    shown.press("]")
-    expect(shown.root()).to_have_attribute("data-step", re.compile("[23]"))
+    shown.press("[")
+    expect(shown.root()).to_have_attribute("data-step", "1")
+    shown.row("head").click()
+    write(*parts, step=3)
+    write(*parts, step=4)
+    expect(slider).to_have_attribute("max", "3", timeout=40_000)  # the page asks every ten seconds
+    expect(shown.root()).to_have_attribute("data-step", "1")
+    expect(slider).to_have_value("0")
+    expect(shown.frame.locator(".t-row.selected")).to_have_attribute("data-key", "head")
+    shown.frame.locator("h1").click()
+    for step in ("2", "3", "4"):
+        shown.press("]")
+        expect(shown.root()).to_have_attribute("data-step", step)
 
 
 def test_another_run_is_chosen(tab: Callable[..., Tab], second: torchroof.Report) -> None:
@@ -386,6 +395,30 @@ def test_a_link_restores_the_view(tab: Callable[..., Tab], board: Server) -> Non
     # A hash that changes under an open page is followed, too.
     again.page.evaluate("location.hash = location.hash.replace('step=5', 'step=2')")
     expect(again.root()).to_have_attribute("data-step", "2")
+
+
+def test_a_link_restores_a_comparison_and_what_is_searched_for(tab: Callable[..., Tab]) -> None:
+    shown = tab(SECOND)
+    shown.frame.get_by_role("button", name="baseline").click()
+    shown.frame.get_by_role("option").filter(has_text="first/torchroof step 5").click()
+    expect(shown.root()).to_have_attribute("data-compared", "yes")
+    shown.frame.get_by_role("button", name="Ops", exact=True).click()
+    shown.frame.get_by_role("button", name="By phase", exact=True).click()
+    shown.page.keyboard.press("/")
+    shown.page.keyboard.type("norm")
+    shown.frame.locator(".t-row").first.click()
+    keys = shown.listed()
+    assert keys and all("norm" in key for key in keys)
+    again = tab(shown.page.evaluate("location.href").partition("#torchroof")[2])
+    expect(again.root()).to_have_attribute("data-compared", "yes")
+    assert again.listed() == keys
+    for name in ("Ops", "By phase"):
+        expect(again.frame.get_by_role("button", name=name, exact=True)).to_have_attribute("aria-pressed", "true")
+    expect(again.frame.get_by_role("searchbox")).to_have_value("norm")
+    expect(again.frame.locator(".t-row.selected")).to_have_attribute("data-key", keys[0])
+    points = "all => all.map(one => one.dataset.key + one.getAttribute('transform'))"
+    drawn = [one.frame.locator(".chart path.point").evaluate_all(points) for one in (shown, again)]
+    assert drawn[0] == drawn[1] and drawn[0]
 
 
 def test_dark_follows_tensorboard(tab: Callable[..., Tab]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import pytest
@@ -196,6 +197,16 @@ def test_hundreds_of_runs_are_listed_without_their_reports(
     assert len(server.get("windows")[2]) < 300 * 250 and not listed["notes"]  # names and steps, no figures
     asked = answer(server, f"report?{place('run217/torchroof', listed['series'][0]['windows'][0]['step'])}")
     assert asked == answer(server, f"report?{place('run0/torchroof', listed['series'][0]['windows'][0]['step'])}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no second loopback address")
+def test_bound_to_all_addresses_it_answers_at_each(start: Callable[..., Server], runs: Path) -> None:
+    port = urlsplit(start(runs, "--bind_all").url).port
+    for address in ("127.0.0.1", "127.0.0.2"):
+        there = Server(f"http://{address}:{port}/", [])
+        waited_for(there, lambda listed: len(listed["series"]) == 2)
+        status, headers, script = there.get("static/torchroof.js")
+        assert status == 200 and headers["Content-Type"].startswith("text/javascript") and b"torchroof's page" in script
 
 
 def test_summaries_that_are_not_ours_are_passed_over_with_a_note(
