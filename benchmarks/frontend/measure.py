@@ -16,11 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from big_report import big_report
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, Playwright, sync_playwright
 
 from torchroof.reports import Report
 
@@ -45,11 +46,11 @@ ACTIONS = (
 class Meter:
     """Wall time and the main thread's CPU time of what a page does, in milliseconds."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, found: dict[str, list[tuple[float, float]]]) -> None:
         self.page = page
         self.session = page.context.new_cdp_session(page)
         self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
-        self.found: dict[str, list[tuple[float, float]]] = {}
+        self.found = found
 
     def cpu(self) -> float:
         metrics = self.session.send("Performance.getMetrics")["metrics"]
@@ -92,9 +93,28 @@ def act(meter: Meter, times: int) -> None:
             page.locator(".search").fill("")
 
 
+@contextmanager
+def opened(playwright: Playwright, logdir: Path) -> Iterator[tuple[Page, str]]:
+    """A page of a new browser, and the address of our page in a new TensorBoard."""
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    url = next(found[1] for line in process.stderr if (found := re.search(r"at (http://\S+/) \(Press", line)))
+    browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+    try:
+        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page.goto("about:blank")
+        yield page, f"{url}data/plugin_entry.html?name=torchroof"
+    finally:
+        browser.close()
+        process.terminate()
+        process.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=7)
+    parser.add_argument("--cold", type=int, default=5, help="TensorBoards that are started for a first view each")
     parser.add_argument("--layers", type=int, default=1000)
     parser.add_argument("--kernels", type=int, default=20_000)
     options = parser.parse_args()
@@ -104,29 +124,22 @@ def main() -> None:
         folder = Path(scratch)
         (folder / "report.html").write_bytes(report.to_html().encode())
         report.write_logdir(folder / "runs")
-        command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder / "runs"), "--port", "0"]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
-        url = next(found[1] for line in process.stderr if (found := re.search(r"at (http://\S+/) \(Press", line)))
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
-        page = browser.new_page(viewport={"width": 1440, "height": 1000})
-        meter, file = Meter(page), (folder / "report.html").as_uri()
-        try:
-            frame = f"{url}data/plugin_entry.html?name=torchroof"
-            for name, address, times in (
-                ("first paint in TensorBoard, cold", frame, 1),
-                ("first paint in TensorBoard", frame, options.times),
-                ("first paint of the file", file, options.times),
+        found: dict[str, list[tuple[float, float]]] = {}
+        for _ in range(options.cold):
+            with opened(playwright, folder / "runs") as (page, frame):
+                Meter(page, found).take("first paint in TensorBoard, cold", lambda: first_paint(page, frame))
+        with opened(playwright, folder / "runs") as (page, frame):
+            meter = Meter(page, found)
+            first_paint(page, frame)
+            for name, address in (
+                ("first paint in TensorBoard", frame),
+                ("first paint of the file", (folder / "report.html").as_uri()),
             ):
-                for _ in range(times):
+                for _ in range(options.times):
                     page.goto("about:blank")
                     meter.take(name, lambda address=address: first_paint(page, address))
             act(meter, options.times)
             meter.print()
-        finally:
-            browser.close()
-            process.terminate()
-            process.wait()
 
 
 if __name__ == "__main__":
