@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from torchroof.device.roof import PATTERNS, Ceiling, Roof
 from torchroof.measure import calibrate as measuring
@@ -279,6 +282,41 @@ def test_the_users_modes_are_not_asked(mode: Any, cpu: torch.device) -> None:
         found = measuring.calibrate(cpu, replace(TINY, total_s=-1.0))
     assert {"compute", "bandwidth"} <= {c.kind for c in found.ceilings}
     assert all(c.value < 1e13 for c in found.ceilings)  # fake tensors would multiply in no time
+
+
+@contextmanager
+def switched(switch: Callable[[Any], None], to: Any, back: Any) -> Iterator[None]:
+    switch(to)
+    try:
+        yield
+    finally:
+        switch(back)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda: FlopCounterMode(display=False),
+        torch.inference_mode,
+        lambda: torch.device("meta"),
+        lambda: switched(torch.set_default_dtype, torch.float64, torch.float32),
+        lambda: switched(torch.use_deterministic_algorithms, True, False),
+        torch.autograd.detect_anomaly,
+    ],
+    ids=["flop counter", "inference", "default device", "default dtype", "deterministic", "anomaly"],
+)
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_the_users_settings_play_no_part_and_stay(way: Callable[[], Any], cpu: torch.device) -> None:
+    with way() as mode:
+        before = (torch.is_inference_mode_enabled(), torch.get_default_dtype(), torch.get_default_device())
+        found = measuring.calibrate(cpu, replace(TINY, total_s=-1.0))
+        assert (torch.is_inference_mode_enabled(), torch.get_default_dtype(), torch.get_default_device()) == before
+        if isinstance(mode, FlopCounterMode):
+            assert mode.get_total_flops() == 0
+    (product,) = (c for c in found.ceilings if c.kind == "compute")
+    assert product.precision == "float32" and 1e6 < product.value < 1e13
+    assert {"bandwidth", "launch", "host"} <= {c.kind for c in found.ceilings}
+    assert measuring.calibrate(cpu, replace(TINY, total_s=-1.0)).ceilings
 
 
 def test_tf32_is_switched_and_put_back() -> None:
