@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from job_maker import make_job, save
@@ -37,6 +40,35 @@ def test_files_are_ranks_too_and_json_is_the_whole(
     assert json.loads((tmp_path / "out.json").read_text()) == data
     assert main(["report", str(folder), "-o", str(tmp_path / "out.txt"), "--top", "1"]) == 0
     assert "2 more ranks" in (tmp_path / "out.txt").read_text()
+
+
+def _pour(content: bytes, write: int) -> None:
+    with open(write, "wb") as pipe:
+        pipe.write(content)
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no pipes by number on this system")
+def test_ranks_may_come_through_pipes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a shell gives them: open in this process only, and to be read once. One that never ends is cut short."""
+    assert main(["report", str(folder), "--format", "json"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    with ExitStack() as stack:
+        names = []
+        for i in range(3):
+            read, write = os.pipe()
+            stack.callback(os.close, read)
+            content = (folder / f"rank{i}.json").read_bytes()
+            Thread(target=_pour, args=(content, write)).start()
+            names.append(f"/dev/fd/{read}")
+        assert main(["report", *names, "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [rank.pop("source") for rank in data["ranks"]] == [name.rpartition("/")[2] for name in names]
+    for rank in expected["ranks"]:
+        del rank["source"]
+    assert data == expected
+    assert main(["report", str(folder / "rank0.json"), "/dev/zero", "--memory", "0.01"]) == 2
+    out, err = capsys.readouterr()
+    assert "2 ranks" in out and err.startswith("torchroof: rank 1: zero is not JSON")
 
 
 def test_a_folder_with_one_trace_is_that_trace(

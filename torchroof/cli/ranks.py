@@ -9,17 +9,22 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from torchroof import rank_reports, reports
 from torchroof.cli import exit_codes
 from torchroof.errors import OptionError, OutputError, TraceError
 from torchroof.ranks.running import Progress, traces_in
 from torchroof.report import codec
+from torchroof.trace.file import MEMORY_LIMIT, opened
 from torchroof.views.output import Write, output
 from torchroof.views.text import clean
 
 _OF_ONE = ("explain", "chart", "depth", "filter", "logdir", "by")
 """Options that are about one trace."""
+
+
+_PART = 1 << 20
 
 
 def files_of(names: list[str]) -> list[str]:
@@ -35,7 +40,9 @@ def files_of(names: list[str]) -> list[str]:
 def run(files: list[str], args: argparse.Namespace) -> int:
     """Prints or writes the merged report. 2 where a file could not be read whole, unless that was allowed."""
     _check(files, args)
+    limit = MEMORY_LIMIT if args.memory is None else int(args.memory * 2**30)
     with ExitStack() as stack:
+        files = _as_files(files, limit, stack)
         write = None if args.output in (None, "-") else stack.enter_context(output(args.output))
         executor = stack.enter_context(_dask(args.dask)) if args.dask else None
         progress = stack.enter_context(_bar(len(files)))
@@ -45,7 +52,7 @@ def run(files: list[str], args: argparse.Namespace) -> int:
             args.ceilings,
             roof=args.roof,
             layers_from=args.layers_from,
-            memory_limit=None if args.memory is None else int(args.memory * 2**30),
+            memory_limit=limit,
             executor=executor,
             progress=progress,
         )
@@ -55,6 +62,22 @@ def run(files: list[str], args: argparse.Namespace) -> int:
         why = rank.fault or f"{rank.source}: the file ends in the middle of the trace"
         print(f"torchroof: rank {rank.rank}: {clean(why)}", file=sys.stderr)
     return exit_codes.UNUSABLE if bad and not args.partial else exit_codes.DONE
+
+
+def _as_files(names: list[str], limit: int, stack: ExitStack) -> list[str]:
+    """The files, with copies of what comes through pipes: ranks are read in processes that do not have those."""
+    pipes = [i for i, name in enumerate(names) if os.path.exists(name) and not os.path.isfile(name)]
+    if not pipes:
+        return names
+    found, folder = list(names), Path(stack.enter_context(TemporaryDirectory(prefix="torchroof-")))
+    for i in pipes:
+        copy = folder / str(i) / os.path.basename(names[i])
+        copy.parent.mkdir()
+        with opened(names[i]) as source, copy.open("wb") as target:
+            while target.tell() <= limit and (part := source.read(_PART)):  # what never ends is a rank cut short
+                target.write(part)
+        found[i] = str(copy)
+    return found
 
 
 def _check(files: list[str], args: argparse.Namespace) -> None:

@@ -142,7 +142,8 @@ class Columns:
         """A chunk's events. Raises `TextNeeded` before anything is kept."""
         spans = [e for e in events if e.ph == "X"]
         others = [] if len(spans) == len(events) else [e for e in events if e.ph != "X"]
-        flows = [e for e in others if _is_flow(e)]
+        category, names = dialects.FLOW_CATEGORY, dialects.FLOW_NAMES
+        flows = [e for e in others if (e.cat == category or e.name in names) and (e.ph == "s" or e.ph == "f")]
         categories = self.categories
         codes = np.array([categories[e.cat][e.name] for e in spans], dtype=np.int64)
         on_device = (codes & ON_DEVICE) != 0
@@ -173,7 +174,7 @@ class Columns:
         mine = [args[i] for i in others.tolist()]
         column["sequence"].add(_spread(others, integers([a.sequence for a in mine]), count))
         column["forward_thread"].add(_spread(others, integers([a.forward_thread for a in mine]), count))
-        column["op_id"].add(_spread(others, integers([_external_id(a) for a in mine]), count))
+        column["op_id"].add(_spread(others, integers(_external_ids(mine)), count))
         modules = np.flatnonzero(kind == HostKind.MODULE)
         column["module_id"].add(_spread(modules, integers([args[i].module_id for i in modules.tolist()]), count))
         signatures = [
@@ -225,7 +226,7 @@ class Columns:
         column["correlation"].add(correlation)
         external_id = np.full(count, NONE, dtype=np.int64)
         if not self.correlations.used:
-            external_id[at] = self.external_ids.numbers([_external_id(a) for a in args])
+            external_id[at] = self.external_ids.numbers(_external_ids(args))
         column["external_id"].add(external_id)
 
     def _signature(self, code: int, event: Event, args: Args) -> int:
@@ -249,8 +250,8 @@ def _spread(at: NDArray[np.intp], values: Int64, count: int) -> Int64:
     return column
 
 
-def _external_id(args: Args) -> Any:
-    return args.old_external_id if args.external_id is None else args.external_id
+def _external_ids(args: list[Args]) -> list[Any]:
+    return [a.old_external_id if a.external_id is None else a.external_id for a in args]
 
 
 class _Products(dict[bytes, int]):
@@ -269,13 +270,6 @@ class _Products(dict[bytes, int]):
         if len(self) < _MOST_PRODUCTS:
             self[text] = found
         return found
-
-
-def _is_flow(event: Event) -> bool:
-    """Whether an event is an end of an arrow from forward to backward."""
-    return (event.ph == "s" or event.ph == "f") and (
-        event.cat == dialects.FLOW_CATEGORY or event.name in dialects.FLOW_NAMES
-    )
 
 
 def _readable(
