@@ -10,7 +10,7 @@ from trace_maker import TraceMaker
 
 import torchroof
 from torchroof.device.roof import Ceiling
-from torchroof.errors import InputError, OptionError, TorchroofError, UnknownDevice
+from torchroof.errors import InputError, OptionError, RegistrationError, TorchroofError, UnknownDevice
 
 COMPUTE = {"kind": "compute", "precision": "float32", "pipe": "matrix", "value": 1e12, "unit": "FLOP/s"}
 
@@ -48,6 +48,13 @@ WRONG_OF_PROFILE: tuple[dict[str, Any], ...] = (
     {"max_events": True},
     {"measure": "x"},
 )
+
+
+@pytest.mark.parametrize("models", [3, [3], "aten::mm", None], ids=str)
+def test_formulas_that_are_none_are_refused_by_both(trace: Path, models: Any) -> None:
+    for use in (lambda: torchroof.analyze(trace, models=models), torchroof.profile(models=models).__enter__):
+        with pytest.raises(RegistrationError, match=r"work_model makes, and .* is none"):
+            use()
 
 
 @pytest.mark.parametrize("options", WRONG, ids=str)

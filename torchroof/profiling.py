@@ -77,7 +77,7 @@ class profile:
         models: Iterable[Model] = (),
     ) -> None:
         self._model = model
-        self._models = tuple(models)
+        self._models = models
         self._schedule = schedule
         self._where, self._name = logdir, name
         self._logdir: Path | None = None
@@ -186,6 +186,7 @@ class profile:
         from torchroof.capture.window import Settings
         from torchroof.reports import folder_in
         from torchroof.work.plugins import installed
+        from torchroof.work.registry import formulas
 
         chosen = self._schedule if self._schedule is not None else Schedule()
         if not isinstance(chosen, Schedule):
@@ -196,6 +197,7 @@ class profile:
             if not isinstance(value, bool):
                 raise OptionError(f"profile: {option} must be True or False, not {value!r}")
         roots = roots_of(self._model)
+        self._models = formulas(self._models)
         installed().registry.extended(self._models)  # refuses a formula whose op has one before anything is recorded
         self._check_device()
         if self._where is not None:

@@ -153,7 +153,7 @@ class Registry:
         """A registry with more in it. Raises RegistrationError for a name that is already there."""
         merged = dict(self.models)
         through, nothing = set(self.falls_through), set(self.free)
-        for model in models:
+        for model in formulas(models):
             if model.op in merged or model.op in through or model.op in nothing:
                 raise RegistrationError(f"{model.op} is registered already; a second model would hide the first")
             merged[model.op] = model
@@ -163,6 +163,15 @@ class Registry:
                     raise RegistrationError(f"{name} is registered already")
                 target.add(name)
         return Registry(merged, frozenset(through), frozenset(nothing))
+
+
+def formulas(given: object) -> tuple[Model, ...]:
+    """What a user gave as formulas. Raises RegistrationError for what is none."""
+    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    for model in found:
+        if not isinstance(model, Model):
+            raise RegistrationError(f"models are formulas that torchroof.work.work_model makes, and {model!r} is none")
+    return found
 
 
 def _counts(model: Model, call: OpCall, flops: int) -> bool:
