@@ -1,9 +1,12 @@
 """Nesting: a random forest, flattened to spans, comes back."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchroof.join import nesting
 from torchroof.join.columns import group
 from torchroof.join.nesting import SLACK_NS, innermost, nest
 from torchroof.trace.table import NONE
@@ -87,3 +90,39 @@ def test_grouping_by_columns_is_grouping_by_rows(rows):
     distinct, number = group(*columns)
     assert [tuple(d) for d in distinct.tolist()] == sorted(set(rows))
     assert [tuple(distinct[n].tolist()) for n in number] == rows
+
+
+def _by_a_stack(rows):
+    """The parents of (thread, start, end) in sorted order, one by one: what has ended is taken off a stack."""
+    parents, stack, current = [], [], None
+    for i, (thread, begin, finish) in enumerate(rows):
+        if thread != current:
+            stack, current = [], thread
+        while stack and (rows[stack[-1]][2] < begin or (rows[stack[-1]][2] == begin and finish > begin)):
+            stack.pop()
+        parents.append(next((at for at in reversed(stack) if rows[at][2] >= finish - SLACK_NS), NONE))
+        stack.append(i)
+    return parents
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 10), st.integers(0, 8)), max_size=30)
+
+
+@given(SPANS, st.sampled_from([1, 400, SLACK_NS, 3000]), st.sampled_from([1, 2, 40]))
+def test_spans_of_any_kind_nest_as_a_stack_has_them(spans, scale, rounds):
+    """Overlapping ones, those without length, those that start or end together; and with few looks at once."""
+    rows = sorted((t, a * scale, (a + n) * scale) for t, a, n in spans)
+    rows.sort(key=lambda row: (row[0], row[1], -row[2]))
+    thread, start, end = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)) if rows else [[]] * 3
+    with patch.object(nesting, "_ROUNDS", rounds):
+        found = nest(*(np.asarray(c, dtype=np.int64) for c in (start, end)), np.asarray(thread, dtype=np.int32))
+    assert found.tolist() == _by_a_stack(rows)
+
+
+def test_deep_nests_are_followed_to_their_ends():
+    """A chain of 5,000, and then as many spans side by side, all in one."""
+    n = 5000
+    start = np.concatenate(([0], np.arange(1, n + 1), 10**6 + 10 * np.arange(n)))
+    end = np.concatenate(([10**8], 10**5 - np.arange(1, n + 1), 10**6 + 10 * np.arange(n) + 5))
+    parents = nest(start, end, np.zeros(2 * n + 1, dtype=np.int32)).tolist()
+    assert parents == [NONE, *range(n), *([0] * n)]

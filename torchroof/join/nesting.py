@@ -16,34 +16,35 @@ SLACK_NS = 1000
 """A child may end this much after its parent: files of whole microseconds round each span on its own."""
 
 
-_NEVER = 2**63
-"""The end of what encloses a thread's outermost spans."""
+_ROUNDS = 40
+"""So many times all spans look one further at once; what is nested deeper goes on one by one."""
 
 
 def nest(start_ns: Int64, end_ns: Int64, thread: Int32) -> Int32:
     """The parent of each span (its position, NONE for roots), for spans in sorted order.
 
-    An end is inside for a span without length: in files of whole microseconds many spans are that.
+    It is the nearest span before it that has not ended and does not end before it: where the one before a span is
+    not that, the one that this one may lie in is the next to be asked, for nothing between them can be. An end is
+    inside for a span without length: in files of whole microseconds many spans are that.
     """
-    parents: list[int] = []
-    append = parents.append
-    stack, ends = [NONE], [_NEVER]
-    current = None
-    columns = zip(start_ns.tolist(), end_ns.tolist(), thread.tolist(), strict=True)
-    for i, (begin, finish, on_thread) in enumerate(columns):
-        if on_thread != current:
-            current = on_thread
-            stack, ends = [NONE], [_NEVER]
-        while (last := ends[-1]) < begin or (last == begin and finish > begin):
-            ends.pop()
-            stack.pop()
-        depth = -1
-        while ends[depth] + SLACK_NS < finish:
-            depth -= 1
-        append(stack[depth])
-        stack.append(i)
-        ends.append(finish)
-    return np.array(parents, dtype=np.int32)
+    count = len(thread)
+    parent = np.arange(-1, count - 1, dtype=np.int32)
+    parent[np.flatnonzero(np.diff(thread, prepend=NONE))] = NONE
+    left = np.arange(count, dtype=np.int32)
+    for _ in range(_ROUNDS):
+        left = left[parent[left] != NONE]
+        at = parent[left]
+        begin, finish, end = start_ns[left], end_ns[left], end_ns[at]
+        left = left[(end < begin) | ((end == begin) & (finish > begin)) | (end < finish - SLACK_NS)]
+        if not len(left):
+            return parent
+        parent[left] = parent[parent[left]]
+    for i in left.tolist():  # each begins where the one before it stands, so that all together climb each chain once
+        begin, finish, above = int(start_ns[i]), int(end_ns[i]), i - 1 if parent[i] != NONE else NONE
+        while above != NONE and not begin + (finish > begin) <= (end := int(end_ns[above])) >= finish - SLACK_NS:
+            above = int(parent[above])
+        parent[i] = above
+    return parent
 
 
 def nearest(parent: Int32, chosen: NDArray[np.bool_]) -> Int32:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from math import prod
 from typing import Any
 
@@ -141,9 +142,7 @@ class Columns:
     def append(self, events: list[Event]) -> None:
         """A chunk's events. Raises `TextNeeded` before anything is kept."""
         spans = [e for e in events if e.ph == "X"]
-        others = [] if len(spans) == len(events) else [e for e in events if e.ph != "X"]
-        category, names = dialects.FLOW_CATEGORY, dialects.FLOW_NAMES
-        flows = [e for e in others if (e.cat == category or e.name in names) and (e.ph == "s" or e.ph == "f")]
+        flows = [] if len(spans) == len(events) else _flows(events)
         categories = self.categories
         codes = np.array([categories[e.cat][e.name] for e in spans], dtype=np.int64)
         on_device = (codes & ON_DEVICE) != 0
@@ -155,10 +154,10 @@ class Columns:
         self.events += len(events)
         self._append_host(*host_times)
         self._append_device(*device_times)
-        for i, event in enumerate(flows):
-            if flow_read is None or flow_read[i]:
-                (thread,) = self._threads_of([event])
-                self.flow_ends[event.ph].append((event.id, thread, int(flow_ns[i])))
+        if flow_read is not None:
+            flows, flow_ns = list(compress(flows, flow_read.tolist())), flow_ns[flow_read]
+        for event, thread, ns in zip(flows, self._threads_of(flows), flow_ns.tolist(), strict=True):
+            self.flow_ends[event.ph].append((event.id, thread, ns))
 
     def _append_host(self, events: list[Event], code: NDArray[Any], start: Int64, end: Int64) -> None:
         column = self.host
@@ -170,8 +169,8 @@ class Columns:
         column["name"].add(code // KINDS)
         column["thread"].add(self._threads_of(events))
         count = len(events)
-        others = np.flatnonzero(kind != HostKind.LAUNCH)  # calls of the runtime have none of what follows
-        mine = [args[i] for i in others.tolist()]
+        is_other = kind != HostKind.LAUNCH  # calls of the runtime have none of what follows
+        others, mine = np.flatnonzero(is_other), list(compress(args, is_other.tolist()))
         column["sequence"].add(_spread(others, integers([a.sequence for a in mine]), count))
         column["forward_thread"].add(_spread(others, integers([a.forward_thread for a in mine]), count))
         column["op_id"].add(_spread(others, integers(_external_ids(mine)), count))
@@ -272,14 +271,19 @@ class _Products(dict[bytes, int]):
         return found
 
 
+def _flows(events: list[Event]) -> list[Event]:
+    """The ends of arrows from forward to backward; most other arrows tie a kernel to its launch."""
+    category, names, ends = dialects.FLOW_CATEGORY, dialects.FLOW_NAMES, ("s", "f")
+    return [e for e in events if e.ph != "X" and (e.cat == category or e.name in names) and e.ph in ends]
+
+
 def _readable(
     spans: list[Event], codes: Int64, chosen: NDArray[np.bool_], faults: TimeFaults
 ) -> tuple[list[Event], Int64, Int64, Int64]:
     """Those chosen that have a start, their codes, starts and ends."""
-    events = [spans[i] for i in np.flatnonzero(chosen).tolist()]
+    events = list(compress(spans, chosen.tolist()))
     code = codes[chosen]
     start, end, started = faults.spans(events)
     if started is None:
         return events, code, start, end
-    kept = [e for e, keep in zip(events, started, strict=True) if keep]
-    return kept, code[started], start[started], end[started]
+    return list(compress(events, started.tolist())), code[started], start[started], end[started]

@@ -117,7 +117,7 @@ def _host(columns: Columns, correlation: Int64, thread_places: Int32) -> HostSpa
     start, end = column["start_ns"].whole(), column["end_ns"].whole()
     thread = thread_places[column["thread"].whole()]
     ids = [column[name].whole() for name in ("op_id", "kind", "sequence")]  # an op's id is less than its children's
-    order = _order([thread, start, -end], [*ids, correlation], column["name"].whole(), columns.names)
+    order = _order([thread, start], [-end, *ids, correlation], column["name"].whole(), columns.names)
     rest = ("kind", "name", "signature", "sequence", "forward_thread", "module_id")
     return HostSpans(
         start_ns=start[order],
