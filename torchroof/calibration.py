@@ -69,7 +69,7 @@ def calibrate(
     ``device`` is ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or the like; without it the best that torch can use. It takes
     under two minutes, with ``quick`` under ten seconds on a CPU. ``progress`` is called with the part done (0 to 1)
     and what comes next. Raises TorchMissing, OptionError for a device that is not there, and DeviceBusy when
-    other work runs on it; with ``force`` it is measured all the same, and only what is better than before is kept.
+    other work runs on it; with ``force`` it is measured all the same, and kept where nothing better is.
     """
     require_torch()
     from torchroof.device import cache
@@ -88,7 +88,9 @@ def calibrate(
     found = measuring.calibrate(target, measuring.QUICK if quick else measuring.FULL, progress)
     key = cache_key(target)
     kept = cache.load(key)
-    if found.ceilings:
+    if kept is not None and kept.quiet and not found.quiet:
+        found = measuring.unheeded(kept, found)
+    elif found.ceilings:
         found = measuring.keep(key, target, found, None if found.quiet else kept)
     return Calibrated(found, printed_ceilings(target))
 

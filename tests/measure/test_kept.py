@@ -20,6 +20,7 @@ from torchroof.device.roof import Ceiling
 from torchroof.measure import calibrate, live
 from torchroof.measure.calibrate import Calibration, better, distrust, live_ceilings
 from torchroof.measure.conditions import cache_key
+from torchroof.measure.memory import rising
 from torchroof.measure.products import with_pipes
 
 
@@ -168,6 +169,32 @@ def test_better_is_a_higher_rate_and_a_shorter_time() -> None:
     assert better([dram(1.0), read], [dram(2.0)]) == (dram(2.0), read)
     times = [replace(dram(v), kind="host", level=None, unit="s") for v in (1.0, 2.0)]
     assert better(times[1:], times[:1]) == (times[0],)
+
+
+def test_a_cache_is_quicker_than_what_lies_behind_it_or_its_rate_is_none() -> None:
+    """An update of 131 MB/s in a cache was interrupted; so was a copy in l1, and all of that level."""
+
+    def at(level: str, pattern: str, value: float) -> Ceiling:
+        return replace(dram(value), level=level, pattern=pattern)
+
+    sound = (at("l2", "copy", 190e9), at("l3", "copy", 58e9), at("l3", "read", 60e9), at("dram", "copy", 22e9))
+    behind = (at("dram", "read", 20e9), at("dram", "update", 21e9))
+    odd = (at("l1", "copy", 33e9), at("l1", "update", 900e9), at("l2", "update", 131e6), at("l2", "read", 56e6))
+    single = replace(dram(1e11), kind="compute", level=None, precision="float32", pipe="vector", unit="FLOP/s")
+    assert set(rising((*odd, *sound, *behind, single))) == {*sound, *behind, single}
+    assert set(better((*odd, single), (*sound, *behind))) == {*sound, *behind, single}
+
+
+def test_a_forced_measurement_beside_other_work_leaves_a_quiet_one_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, cpu: torch.device
+) -> None:
+    cache.store(replace(kept(cache_key(cpu), dram(9.0)), quiet=True))
+    monkeypatch.setattr(calibrate, "calibrate", lambda *_: one(dram(99.0), quiet=False))
+    monkeypatch.setattr("torchroof.measure.quiet.busy_reason", lambda device: "other work")
+    found = torchroof.calibrate("cpu", quick=True, force=True)
+    assert found.ceilings == (dram(9.0),) and "was not kept" in found.data.notes[0] and "note:" in str(found)
+    stored = cache.load(cache_key(cpu))
+    assert stored is not None and stored.quiet and stored.ceilings == (dram(9.0),)
 
 
 def test_which_pipe_a_product_ran_on_is_told_by_the_figures_that_are_kept() -> None:

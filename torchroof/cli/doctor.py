@@ -41,8 +41,15 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps([asdict(check) for check in found], indent=1, ensure_ascii=False))
     else:
-        print(f"{len(faults)} of {len(found)} checks failed." if faults else "Nothing is off.")
+        print(_outcome(found, len(faults)))
     return exit_codes.FAILED if faults else exit_codes.DONE
+
+
+def _outcome(found: list[Check], faults: int) -> str:
+    doubts = sum(check.outcome == "doubt" for check in found)
+    if faults:
+        return f"{faults} of {len(found)} checks failed."
+    return f"Nothing is off, but {doubts} of {len(found)} checks leave a doubt." if doubts else "Nothing is off."
 
 
 def _print(check: Check) -> None:

@@ -21,7 +21,7 @@ from torchroof.measure.bench import Bench, dtype_name
 from torchroof.measure.conditions import cache_key, conditions, device_name
 from torchroof.measure.floors import floors
 from torchroof.measure.hardware import MIB
-from torchroof.measure.memory import Point, levels
+from torchroof.measure.memory import Point, levels, rising
 from torchroof.measure.products import Product, Shape, best_product, is_chain, products, vector_rate, with_pipes
 from torchroof.measure.quiet import Moment, busy_reason
 
@@ -241,6 +241,12 @@ def keep(key: str, device: torch.device, new: Calibration, kept: Cached | None, 
     return new
 
 
+def unheeded(kept: Cached, disturbed: Calibration) -> Calibration:
+    """What was kept from a quiet moment, after a measurement beside other work: it stays as it was."""
+    note = "what was just measured was not kept: other work ran meanwhile, and these ceilings are from a quiet moment"
+    return replace(recall(kept), notes=(note,), seconds=disturbed.seconds)
+
+
 def _place(key: str) -> tuple[str, str]:
     return str(cache.cache_folder()), key
 
@@ -296,4 +302,4 @@ def better(old: Iterable[Ceiling], new: Iterable[Ceiling]) -> tuple[Ceiling, ...
         known = best.get(key)
         if known is None or (ceiling.value < known.value if ceiling.unit == "s" else ceiling.value > known.value):
             best[key] = ceiling
-    return with_pipes(best.values())
+    return rising(with_pipes(best.values()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import sqrt
@@ -94,7 +94,7 @@ def levels(bench: Bench, *, each_s: float, largest: int | None = None) -> Levels
         for (cache, rates), following in zip(kept, slower, strict=True)
         for ceiling in rates
     ]
-    return Levels((*ceilings, *found["dram"]), points)
+    return Levels(rising((*ceilings, *found["dram"])), points)
 
 
 def main_memory_copy(bench: Bench, each_s: float) -> float:
@@ -161,6 +161,27 @@ def _quicker_ones(known: list[tuple[Cache, list[Ceiling]]], main: list[Ceiling])
             kept.insert(0, (cache, rates))
             slower = _copying(rates)
     return kept
+
+
+def rising(ceilings: Iterable[Ceiling]) -> tuple[Ceiling, ...]:
+    """The ceilings without a cache's rate that is no higher than that of a level behind it for the same traffic: then
+    something interrupted the measuring. A level that copies no faster goes as a whole."""
+    found = tuple(ceilings)
+    behind: dict[str | None, float] = {}
+    dropped: set[int] = set()
+    for level in sorted({c.level for c in found if c.level is not None}, key=_from_behind, reverse=True):
+        here = [(i, c) for i, c in enumerate(found) if c.level == level and c.kind == "bandwidth"]
+        copies = [c.value for _, c in here if c.pattern == "copy"]
+        slow = bool(copies) and max(copies) <= behind.get("copy", 0.0)
+        dropped |= {i for i, c in here if slow or c.value <= behind.get(c.pattern, 0.0)}
+        for i, c in here:
+            if i not in dropped:
+                behind[c.pattern] = max(behind.get(c.pattern, 0.0), c.value)
+    return tuple(c for i, c in enumerate(found) if i not in dropped)
+
+
+def _from_behind(level: str) -> tuple[bool, str]:
+    return level == "dram", level
 
 
 def _copying(rates: list[Ceiling]) -> float:
