@@ -114,7 +114,14 @@ class Report:
         least = 0.0 if top is None else TRIVIAL
         lines = lenses.lines(self.data, by or self.by, sort, top, fold=fold, depth=depth, filter=filter, least=least)
         picture = self.picture(by, fold=fold, depth=depth, filter=filter) if chart else None
-        return Page(self.data, self.headline, lines, picture)
+        return Page(self.data, self._headline_of(lines.by, fold), lines, picture)
+
+    def _headline_of(self, by: str, fold: bool) -> summary.Headline:
+        """The headline above a table: its worst line is one that such a table has."""
+        if by == self.by:
+            return self.headline
+        found = lenses.lines(self.data, by, fold=fold).lines if by in ("layer", "op") else ()
+        return summary.headline(self.data, candidates=found)
 
     def picture(
         self, by: str | None = None, *, fold: bool = True, depth: int | None = None, filter: str | None = None

@@ -170,7 +170,8 @@ def test_an_unknown_path_names_what_is_near_in_one_line(asked: str, told: str) -
 def test_latency_tells_what_was_compared() -> None:
     # 1500 ns a kernel is less than twice the 1000 ns of the ceiling; 5000 is not, so it was the small grid.
     short, small = (report([row("a", ns, bound="latency")]) for ns in (1500, 5000))
-    assert "1.5 µs on average, less than 2 x the least time of one, 1 µs" in str(explain(short, "a").parts[0].because)
+    said = str(explain(short, "a").parts[0].because)
+    assert "1.5 µs on average, less than 2 x what one that does next to nothing takes, 1 µs" in said
     assert "fewer blocks" in str(explain(small, "a").parts[0].because)
 
 
@@ -226,3 +227,29 @@ def test_the_hosts_time_is_told_in_least_times_of_an_op() -> None:
     assert "30 µs a call, 6 x the least that an op takes the host" in words  # 60 µs over 2 calls, 5 µs at least
     assert account.parts[0].verdict.startswith("waits for the host longer than it runs")  # 60 µs beside 400 ns
     assert explain(report([row("a", 400)]), "a").parts[0].host_floor_ns is None
+
+
+def test_calls_that_several_layers_share_are_told_as_that() -> None:
+    rows = [
+        row(p, 400, calls=n, shared="Optimizer.step#AdamW.step", phase="optimizer") for p, n in (("a", 6), ("b", 0))
+    ]
+    data = report(rows)
+    for path in ("a", "b"):
+        assert "its part of calls that it shares with other layers" in str(Report(data).explain(path))
+        assert "0 calls per step" not in str(Report(data).explain(path))
+    assert "6 calls per step" in str(Report(data).explain("aten::mm"))  # of the op, all of them
+    assert [part.shared for part in explain(data, "a").parts + explain(data, "aten::mm").parts] == [True, False]
+
+
+def test_a_floor_that_one_ceiling_does_not_make_says_so() -> None:
+    work = {"flops": 200_000, "ceiling": 0}  # 200 ns at 1 TFLOP/s
+    one, several = report([row("a", 400, floor_ns=200, **work)]), report([row("a", 400, floor_ns=150, **work)])
+    assert "the least time, by that ceiling" in str(Report(one).explain("a"))
+    assert "the least time, call by call" in str(Report(several).explain("a"))
+
+
+def test_the_headline_over_another_table_names_one_of_its_lines() -> None:
+    data = report([row("a", 9000, op="aten::mm"), row("b", 400, op="aten::bmm")])
+    words = {by: str(plain_text(Report(data).page(by=by), 120)) for by in ("layer", "op", "phase")}
+    assert "▶ a (Linear) could" in words["layer"] and "▶ aten::mm could" in words["op"]
+    assert "could give back" not in words["phase"]

@@ -22,7 +22,8 @@ class Recording:
         self._kept = 0
         self._begun_ns: int | None = None
         self.unrecorded_ns: list[int] = []
-        """Wall times of steps that no window recorded (the first thousand): what recorded ones are held against."""
+        """Wall times of steps that no window recorded (the first thousand): what recorded ones are held against.
+        The very first is none of them: what is made at first use costs it many times as much."""
         self.notes: list[str] = []
         """What went wrong, in sentences."""
 
@@ -40,7 +41,7 @@ class Recording:
     def step(self) -> Path | None:
         """Ends a step and begins the next; the trace of the window that this closes, if it does."""
         ended, self._step = self._step, self._step + 1
-        if self._begun_ns is not None and len(self.unrecorded_ns) < _KEPT:
+        if self._begun_ns is not None and ended and len(self.unrecorded_ns) < _KEPT:
             self.unrecorded_ns.append(time.perf_counter_ns() - self._begun_ns)
         closed: Path | None = None
         try:

@@ -228,7 +228,7 @@ def details(data: ReportData) -> Details:
     return Details(
         plain=tuple(map(_entry, tree(data, fold=False))) if any(node.members for node in folded) else None,
         parts={key: parts_of(data, rows, registry) for key, rows in own.items() if rows},
-        op_parts={op: parts_of(data, rows, registry) for op, rows in by_op.items()},
+        op_parts={op: parts_of(data, rows, registry, layer=False) for op, rows in by_op.items()},
         kernels=_kernels(data),
         placed=_placed(data),
     )

@@ -68,6 +68,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is judged by this precision and pipe."""
     host_floor_ns: float | None = None
     """The least time that the device's host spends on an op, where it was measured."""
+    shared: bool = False
+    """Its calls work for other layers, too (an optimizer's over all parameters): ``calls`` are those that are counted
+    here, each in one layer only, and the rest is this layer's part."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +159,7 @@ def _account(
         steps=whole.steps,
         step_ns=whole.step_ns,
         kernel_ns_per_step=tuple(map(sum, zip(*(row.kernel_ns_per_step for row in within), strict=True))),
-        parts=parts_of(data, own, registry),
+        parts=parts_of(data, own, registry, layer=bool(members)),
         kernels=_merged(name, (k for k in data.kernels if (k.path, k.phase, k.op) in keys)),
         copies=tuple(c for c in data.copies if c.path in chosen),
         own=_own(name, own, layers),
@@ -207,13 +210,16 @@ def _children(data: ReportData, members: Sequence[str]) -> Lines | None:
     return msgspec.structs.replace(grouped, lines=tuple(named))
 
 
-def parts_of(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple[Part, ...]:
-    """The parts of one layer's rows, or of several equal layers' rows: phases in their order, most headroom first."""
+def parts_of(data: ReportData, rows: Iterable[Row], registry: Registry, *, layer: bool = True) -> tuple[Part, ...]:
+    """The parts of a layer's rows, or of several equal layers' rows: phases in their order, most headroom first.
+
+    Without ``layer`` the rows are all that an op has anywhere.
+    """
     devices = {device.index: device for device in data.devices}
     groups: dict[tuple[str, str | None, str | None, str | None], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.phase, row.op, row.precision, row.pipe), []).append(row)
-    parts = [_part(same, devices, registry) for same in groups.values()]
+    parts = [_part(same, devices, registry, layer) for same in groups.values()]
     place = {phase: position for position, phase in enumerate(PHASES)}
 
     def order(part: Part) -> tuple[int, int, int, str]:
@@ -222,7 +228,7 @@ def parts_of(data: ReportData, rows: Iterable[Row], registry: Registry) -> tuple
     return tuple(sorted(parts, key=order))
 
 
-def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Part:
+def _part(rows: list[Row], devices: dict[int, Device], registry: Registry, layer: bool) -> Part:
     first, line = rows[0], line_of("", rows)
     device = devices.get(first.device)
     model = registry.model(first.op) if first.op else None
@@ -255,13 +261,14 @@ def _part(rows: list[Row], devices: dict[int, Device], registry: Registry) -> Pa
         side=line.side,
         bound=line.bound,
         verdict=words(line.bound, line.efficiency, host_ns=line.host_ns, busy_ns=line.busy_ns),
-        because=_because(line, first, sum(row.calls for row in rows), device, registry),
+        because=_because(line, rows, device, registry),
         formula=model.words if model else None,
         ceilings=tuple(judging),
         attribution=tuple(dict.fromkeys(row.attribution for row in rows)),
         unknown=tuple(dict.fromkeys(row.unknown for row in rows if row.unknown)),
         judged=tuple(dict.fromkeys(row.judged for row in rows if row.judged)),
         host_floor_ns=_host_floor_ns(device),
+        shared=layer and any(row.shared for row in rows),
     )
 
 
@@ -270,7 +277,7 @@ def _host_floor_ns(device: Device | None) -> float | None:
     return None if floor is None else floor.value * 1e9
 
 
-def _because(line: Line, row: Row, calls: int, device: Device | None, registry: Registry) -> str | None:
+def _because(line: Line, rows: Sequence[Row], device: Device | None, registry: Registry) -> str | None:
     """The comparison that made the bound; None where there is none to tell."""
     if line.bound == "communication":
         return "all of its kernels are collectives"
@@ -278,7 +285,8 @@ def _because(line: Line, row: Row, calls: int, device: Device | None, registry: 
         return None
     roof = Roof(device.name or "", device.ceilings)
     if line.bound == "latency":
-        return _latency(line, roof)
+        return _latency(line, rows, roof)
+    row = rows[0]
     pipe = row.pipe or pipe_of(registry.family(row.op or ""))
     compute = roof.compute(row.precision, pipe) if row.precision else None
     judge = None if row.ceiling is None else device.ceilings[row.ceiling]
@@ -286,13 +294,14 @@ def _because(line: Line, row: Row, calls: int, device: Device | None, registry: 
     return _sides(line, compute, bandwidth)
 
 
-def _latency(line: Line, roof: Roof) -> str:
+def _latency(line: Line, rows: Sequence[Row], roof: Roof) -> str:
+    """Kernels that are short, of the layer that has the shortest; else a grid that is small."""
     launch = roof.launch()
-    mean = line.kernel_ns / max(1, line.kernels)
+    mean = min((row.kernel_ns / row.kernels for row in rows if row.kernels), default=0.0)
     if launch is not None and mean < LATENCY_FACTOR * launch.value * 1e9:
         return (
-            f"a kernel takes {units.duration(mean)} on average, less than {units.digits(LATENCY_FACTOR)} x the least "
-            f"time of one, {units.duration(launch.value * 1e9)}"
+            f"a kernel takes {units.duration(mean)} on average, less than {units.digits(LATENCY_FACTOR)} x what one "
+            f"that does next to nothing takes, {units.duration(launch.value * 1e9)}"
         )
     return (
         f"it has fewer blocks than the device has multiprocessors, and reaches less than "

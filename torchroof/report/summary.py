@@ -51,6 +51,8 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     causes: tuple[Share, ...]
     """Causes of step time with any, largest first."""
     step_efficiency: float | None
+    kernel_efficiency: float | None = None
+    """The same of the time in which kernels with a floor ran, the table's efficiency of all lines."""
     step_efficiency_is_least: bool = False
     """Part of the kernel time has no floor, so the whole could only be more."""
     mfu: float | None
@@ -124,6 +126,7 @@ def headline(data: ReportData, now: float | None = None, *, candidates: Iterable
         step_ns=totals.step_ns / parts,
         causes=causes,
         step_efficiency=totals.step_efficiency,
+        kernel_efficiency=_fraction(totals.floor_ns, totals.floor_known_ns),
         step_efficiency_is_least=totals.floor_known_ns < PARTIAL * kernel_ns,
         mfu=totals.mfu,
         mfu_is_least=totals.flops_known_ns < PARTIAL * kernel_ns,
@@ -148,7 +151,7 @@ def headline(data: ReportData, now: float | None = None, *, candidates: Iterable
         roof_set_aside=low is not None,
         ceilings=told(judging(data), time.time() if now is None else now),
         verdict=low or _verdict(data, causes) + _doubt(data),
-        worst=_sentence(data, worst, by) if worst else None,
+        worst=_sentence(data, worst) if worst else None,
         worst_label=worst.label if worst else None,
         notes=tuple(n.text for n in data.notes if n.kind != LOW_ROOF),
     )
@@ -289,11 +292,11 @@ def _worst(candidates: Iterable[Line]) -> Line | None:
     return max(flagged, key=lambda line: line.headroom_least_ns, default=None)
 
 
-def _sentence(data: ReportData, line: Line, by: str) -> str:
+def _sentence(data: ReportData, line: Line) -> str:
     """What a line could give back, and why."""
     parts = max(1, data.steps) * max(1, len(data.devices))
     won, share = units.duration(line.headroom_least_ns / parts), _fraction(line.headroom_least_ns, data.totals.step_ns)
-    kind = f" ({line.type})" if line.type and by == "layer" and not line.label.startswith("(") else ""
+    kind = f" ({line.type})" if line.type and line.path is not None and not line.label.startswith("(") else ""
     up_to, more = ("", " or more") if line.headroom_is_least else ("up to ", "")
     return (
         f"{line.label}{kind} could give back {up_to}{won} of each step{more} ({units.percent(share)}): {_phrase(line)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,6 +26,7 @@ _MOST_KERNELS = 4
 """Kernels named for one op; the rest are counted."""
 _MOST_MEMBERS = 6
 _MORE = 1.01
+_ROUNDING = 0.01
 """An upper bound of bytes is told where it is this much over the lower one."""
 _FOUND_BY = {
     "no layer scope": "nothing: no layer's scope is around its launch",
@@ -71,13 +73,15 @@ class Explanation:
 
     def _phase(self, phase: str, parts: list[Part], ascii_only: bool) -> Iterator[RenderableType]:
         told: set[str | None] = set()
+        kinds = Counter(part.op for part in parts)
         for part in parts:
             heading = f"  {part.op or '(no op)'}"
-            more = f"  {part.precision or ''}  {_calls(part.calls, self.account.steps)}"
+            more = f"  {part.precision or ''}  {_calls(part.calls, self.account.steps, part.shared)}"
             yield Text().append(clean(heading, ascii_only), "bold").append(clean(more, ascii_only))
             kernels = [k for k in self.account.kernels if k.phase == phase and k.op == part.op and part.op not in told]
             told.add(part.op)
-            yield _grid(_steps(part, kernels, self.account.steps, self.now), ascii_only, indent=4)
+            whose = ", of all its types together" if kinds[part.op] > 1 else ""
+            yield _grid(_steps(part, kernels, self.account.steps, self.now, whose), ascii_only, indent=4)
 
 
 def _grid(rows: Iterable[tuple[str, str, str]], ascii_only: bool, indent: int = 0) -> Table:
@@ -140,8 +144,9 @@ def _efficiency(line: Line) -> str:
     return "" if line.efficiency is None else f"{units.percent(line.efficiency)} of what the roof allows"
 
 
-def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterator[tuple[str, str, str]]:
-    """The accounting of one op, in the order in which it is worked out; figures are per step."""
+def _steps(part: Part, kernels: list[Kernel], steps: int, now: float, whose: str) -> Iterator[tuple[str, str, str]]:
+    """The accounting of one op, in the order in which it is worked out; figures are per step. ``whose`` says of
+    which entries the kernels are, where not of this one alone: an op's are not told apart by element type."""
 
     def per_step(value: int | None, unit: str = "") -> str:
         return units.UNKNOWN if value is None else units.quantity(value / steps, unit)
@@ -164,7 +169,7 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
         yield (
             "floor",
             _per_step(part.floor_ns, steps) if part.floor_ns else "<1 ns",
-            "the least time, by that ceiling" if part.ceilings else "",
+            _floor_words(part),
         )
     rates = [units.quantity(part.achieved_flops_per_s, "FLOP/s")] if part.achieved_flops_per_s else []
     rates += [units.quantity(part.achieved_bytes_per_s, "B/s")] if part.achieved_bytes_per_s else []
@@ -176,12 +181,24 @@ def _steps(part: Part, kernels: list[Kernel], steps: int, now: float) -> Iterato
         yield "headroom", _per_step(part.headroom_ns, steps), share
     yield "bound", part.bound or units.UNKNOWN, _why(part)
     if [kernel.name for kernel in kernels] != [part.op]:
-        yield from _kernels(kernels, steps)
+        yield from _kernels(kernels, steps, whose)
     yield "found by", "", ", ".join(_FOUND_BY.get(source, source) for source in part.attribution)
 
 
+def _floor_words(part: Part) -> str:
+    """That the floor is that of the ceiling named, or that calls were judged by several, of which that took most."""
+    if not part.ceilings:
+        return ""
+    ceiling = part.ceilings[0]
+    moved = (part.bytes_read or 0) + (part.bytes_written or 0)
+    alone_ns = ((part.flops or 0) if ceiling.kind == "compute" else moved) / ceiling.value * 1e9
+    if abs(alone_ns - (part.floor_ns or 0)) <= max(_ROUNDING * alone_ns, part.kernels):
+        return "the least time, by that ceiling"
+    return "the least time, call by call: other calls were judged by other ceilings"
+
+
 def _of_host_floor(part: Part) -> str:
-    if part.host_floor_ns is None or not part.calls:
+    if part.host_floor_ns is None or not part.calls or part.shared:
         return ""
     times = units.digits(part.host_ns / part.calls / part.host_floor_ns, 2)
     return f": {units.duration(part.host_ns / part.calls)} a call, {times} x the least that an op takes the host"
@@ -197,10 +214,10 @@ def _why(part: Part) -> str:
     return part.verdict + (f": {part.because}" if part.because else "")
 
 
-def _kernels(kernels: list[Kernel], steps: int) -> Iterator[tuple[str, str, str]]:
+def _kernels(kernels: list[Kernel], steps: int, whose: str) -> Iterator[tuple[str, str, str]]:
     for kernel in kernels[:_MOST_KERNELS]:
         times = units.digits(kernel.kernels / steps)
-        yield "kernel", f"{_per_step(kernel.kernel_ns, steps)}", f"{times} × {kernel.name}"
+        yield "kernel", f"{_per_step(kernel.kernel_ns, steps)}", f"{times} × {kernel.name}{whose}"
         if kernel.blocks is not None:
             yield "", "", f"{units.digits(kernel.blocks / kernel.kernels)} blocks a launch{_waves(kernel)}"
     if rest := kernels[_MOST_KERNELS:]:
@@ -218,7 +235,10 @@ def _waves(kernel: Kernel) -> str:
     return f"{holds}: {units.digits(kernel.waves, 2)} waves, {empty} of their places empty"
 
 
-def _calls(calls: int, steps: int) -> str:
+def _calls(calls: int, steps: int, shared: bool = False) -> str:
+    """A call that several layers share is counted in one of them, and has a part of its time and work in each."""
+    if shared:
+        return "its part of calls that it shares with other layers"
     return f"{units.digits(calls / steps)} call{'' if calls == steps else 's'} per step"
 
 

@@ -84,7 +84,7 @@ def _legends(lines: Lines) -> Iterator[str]:
         held = sum(line.headroom_least_ns for line in flagged) / lines.total.headroom_least_ns
         yield f"{palette.MARK} most headroom: {units.percent(held)} of all is in the lines marked so"
     if judged and any(line.headroom_least_ns > line.kernel_ns for line in shown):
-        yield "headroom over time: it counts the time that the device waited for the host, too"
+        yield "headroom may exceed time: it counts the time that the device waited for the host, too"
     if judged and any(line.headroom_is_least and line.headroom_least_ns for line in shown):
         yield f"{AT_LEAST} at least: part of the line has no floor; it is sorted as if all of that could be won"
     if any(line.partial for line in shown):

@@ -116,7 +116,10 @@ def _recording(headline: Headline) -> Iterable[str]:
 
 def _efficiency(headline: Headline) -> Iterable[str]:
     if headline.step_efficiency is not None:
-        yield f"{_share(headline.step_efficiency, headline.step_efficiency_is_least)} of the roof"
+        whole, running = headline.step_efficiency, headline.kernel_efficiency
+        apart = running is not None and units.percent(running) != units.percent(whole)
+        while_running = f" ({units.percent(running)} while kernels ran)" if apart else ""
+        yield f"{_share(whole, headline.step_efficiency_is_least)} of the roof over the step{while_running}"
     if headline.mfu is not None:
         yield f"MFU {_share(headline.mfu, headline.mfu_is_least)} of {headline.mfu_of or 'peak'}"
 

@@ -120,7 +120,7 @@ def _title(lines: Lines, ascii_only: bool) -> Text:
         told = f" · {least}{units.duration(won)} of {units.duration(step)} could be won back"
     matching = f", matching {lines.filter!r}" if lines.filter is not None else ""
     if lines.filter is not None and not lines.lines:
-        matching = f": nothing matches {lines.filter!r}"
+        matching, told = f": nothing matches {lines.filter!r}", ""
     return text.append(clean(f"{matching}, per step{told}", ascii_only))
 
 

@@ -23,6 +23,8 @@ from torchroof.views.tensorboard.names import PLUGIN, REPORT_TAG, SCHEMA
 from torchroof.views.text import clean
 
 _GZIP_LEVEL = 6
+_TEXT_RANK = 6
+"""Columns of the text: TensorBoard makes all of them as narrow as it takes, and wraps within words."""
 FIRST_TAG = "torchroof/step_ms"
 """Every event of ours begins with it."""
 
@@ -92,7 +94,7 @@ def report(data: ReportData) -> Summary.Value:
 
 def markdown(headline: Headline, lines: Lines) -> str:
     """The verdict and the table as Markdown. Names stand in code spans, where no image is loaded."""
-    shown = list(columns(lines))
+    shown = [column for column in columns(lines) if column.rank <= _TEXT_RANK or column.heading == "class"]
     heads = [" ".join(filter(None, (column.heading, column.unit))) for column in shown]
     rows = [[lines.by, *heads], [":--", *(":--" if column.left else "--:" for column in shown)]]
     for line in (*lines.lines, *filter(None, (lines.rest,)), lines.total):
