@@ -58,7 +58,14 @@ def test_the_system_takes_no_shared_memory_before_ampere() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"warpSize": 64}, {"computeMajor": 47}, {"regsPerMultiprocessor": None}, {"regsPerBlock": 0}, {"warpSize": 32.5}],
+    [
+        {"warpSize": 64},
+        {"computeMajor": 47},
+        {"sharedMemPerMultiprocessor": 10**30},
+        {"regsPerMultiprocessor": None},
+        {"regsPerBlock": 0},
+        {"warpSize": 32.5},
+    ],
 )
 def test_what_the_limits_are_not_known_of_is_not_guessed_at(other: dict[str, Any]) -> None:
     assert Multiprocessor.of(A100 | other) is None

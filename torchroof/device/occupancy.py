@@ -56,7 +56,7 @@ class Multiprocessor:
             *("regsPerMultiprocessor", "regsPerBlock", "sharedMemPerMultiprocessor"),
         )
         found = [properties.get(name) for name in names]
-        if not all(type(value) is int and value >= 0 for value in found):
+        if not all(type(value) is int and 0 <= value < _BEYOND for value in found):
             return None
         major, minor, warp, threads, registers, per_block, shared = (int(value or 0) for value in found)
         if warp != _WARP or (major, minor) not in _MOST_BLOCKS or not 0 < per_block <= registers:

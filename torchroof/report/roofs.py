@@ -56,7 +56,7 @@ class _Told:
     @property
     def multiprocessors(self) -> int | None:
         units = self.properties.get("numSms")
-        return int(units) if isinstance(units, int) and units > 0 else None
+        return int(units) if isinstance(units, int) and 0 < units < _MOST_UNITS else None
 
     def chosen(self, roof: Roof | None, notes: Iterable[str] = (), name: str | None = None) -> Chosen:
         one = Multiprocessor.of(self.properties)
@@ -187,6 +187,7 @@ def _carried(facts: CaptureFacts | None, index: int) -> tuple[Ceiling, ...]:
         return ()
 
 
+_MOST_UNITS = 1_000_000
 _FIGURES = ("totalGlobalMem", "numSms", "computeMajor", "computeMinor", "warpSize")
 
 

@@ -70,7 +70,7 @@ def low_roof_note(reached: float, rows: Sequence[Row], chosen: Mapping[int, Chos
             "work model counts too much"
         )
     else:
-        what = "it may be another device's: see --device and --ceilings"
+        what = "it is another device's: see --device and --ceilings"
     text = (
         f"The roof is too low to judge by: kernels reach {units.percent(reached)} of it, all together. "
         f"Probably {what}. So there is no efficiency, headroom or bound; times, FLOPs and bytes hold."
