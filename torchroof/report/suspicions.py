@@ -48,7 +48,8 @@ def suspicions(rows: Sequence[Row], kernels: Sequence[Kernel], chosen: Mapping[i
         if (cause is None or not cause.sound) and judge is not None and judge.origin != "given":
             accused.append(row)
     ordered = sorted(groups.items(), key=lambda group: -sum(r.kernel_ns for r in group[1]))
-    return Suspicions(tuple(_notes(ordered)), _too_low(accused))
+    reached = _too_low(accused)
+    return Suspicions(tuple(_notes(ordered, reached is not None)), reached)
 
 
 def _too_low(rows: Sequence[Row]) -> float | None:
@@ -78,9 +79,14 @@ def low_roof_note(reached: float, rows: Sequence[Row], chosen: Mapping[int, Chos
     return Note(kind=LOW_ROOF, text=text)
 
 
-def _notes(ordered: Sequence[tuple[tuple[str | None, str | None, Cause], list[Row]]]) -> Iterator[Note]:
+def _notes(ordered: Sequence[tuple[tuple[str | None, str | None, Cause], list[Row]]], low: bool) -> Iterator[Note]:
+    """``low``: the roof is the cause of them all, but for those that have an excuse."""
     for (op, precision, cause), same in ordered[:_MOST]:
-        yield Note(kind="suspicion", text=_sentence(op, precision, cause.words, same), count=len(same))
+        yield Note(
+            kind="suspicion",
+            text=_sentence(op, precision, "that roof" if low and not cause.sound else cause.words, same),
+            count=len(same),
+        )
     if left := ordered[_MOST:]:
         time = units.duration(sum(r.kernel_ns for _, same in left for r in same))
         yield Note(
