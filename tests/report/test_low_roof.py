@@ -43,7 +43,7 @@ def test_a_roof_that_all_surpass_is_set_aside_and_that_is_said_first(tmp_path: P
     assert all(row.flops is not None and row.bytes_read is not None for row in data.rows)
     assert data.devices[0].ceilings == (PEAK, DRAM)
     (over,) = (note.text for note in data.notes if note.kind == "suspicion")
-    assert over.startswith("mm (float32) reaches 145% of its roof") and over.endswith("likely that roof")
+    assert over.startswith("mm (float32) reaches 145% of its roof") and over.endswith("likely the roof is too low")
     told = headline(data)
     assert told.verdict == low_roof(data) and told.worst is None and told.mfu is None and told.roof_set_aside
     assert "reach 111% of it, all together" in told.verdict  # 2 x 4,352 and 4,004 in 11,500

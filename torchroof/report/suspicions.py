@@ -82,11 +82,8 @@ def low_roof_note(reached: float, rows: Sequence[Row], chosen: Mapping[int, Chos
 def _notes(ordered: Sequence[tuple[tuple[str | None, str | None, Cause], list[Row]]], low: bool) -> Iterator[Note]:
     """``low``: the roof is the cause of them all, but for those that have an excuse."""
     for (op, precision, cause), same in ordered[:_MOST]:
-        yield Note(
-            kind="suspicion",
-            text=_sentence(op, precision, "that roof" if low and not cause.sound else cause.words, same),
-            count=len(same),
-        )
+        why = "the roof is too low" if low and not cause.sound else cause.words
+        yield Note(kind="suspicion", text=_sentence(op, precision, why, same), count=len(same))
     if left := ordered[_MOST:]:
         time = units.duration(sum(r.kernel_ns for _, same in left for r in same))
         yield Note(
