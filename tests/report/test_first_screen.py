@@ -129,6 +129,29 @@ def test_a_limit_is_named_as_the_kernels_only_where_they_come_near_it(floor_ns: 
     assert said in headline(data).verdict
 
 
+@pytest.mark.parametrize(
+    ("times", "said"), [((51, 30, 20), " 50% of that is c10d::alltoall_."), ((40, 31, 30), "")], ids=["one", "none"]
+)
+def test_a_cause_that_layers_do_not_explain_names_the_op_that_makes_most_of_it(
+    times: tuple[int, ...], said: str
+) -> None:
+    made = {"bound": "communication", "floor_ns": None, "efficiency": None, "headroom_ns": None}
+    names = ("c10d::alltoall_", "c10d::allreduce_", "c10d::broadcast_")
+    data = report([row(None, ns, op=op, **made) for op, ns in zip(names, times, strict=True)])
+    told = headline(with_causes(data, communication=sum(times))).verdict
+    assert told == f"100% of the step goes into exposed communication.{said}"
+
+
+@pytest.mark.parametrize(("slow", "said"), [(300, ", 85% of that in h.1.fc alone): "), (20, "): ")])
+def test_one_of_several_equals_that_holds_most_is_named(slow: int, said: str) -> None:
+    """Three equal layers by kernel time, 30 ns to win in each, and the device waited for the host before one of them."""
+    waits = {0: 0, 1: slow, 2: 0}
+    data = report([row(f"h.{i}.fc", 100, headroom_ns=30 + ns, host_ns=ns) for i, ns in waits.items()])
+    worst = headline(data).worst
+    assert worst is not None and worst.startswith("h.[0–2].fc ×3 (Linear) could give back up to")
+    assert f"%{said}under its compute roof" in worst
+
+
 def test_waiting_of_what_has_no_floor_could_be_won_back_at_least() -> None:
     # The optimizer: 2 ns of unknown work, 149 ns of waiting. Between 149 and 151 ns; the product 50 of 100 ns.
     data = report([row("a", 100), unknown(None, 2, host_ns=149, phase="optimizer", op="aten::odd", type=None)])

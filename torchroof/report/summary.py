@@ -11,10 +11,12 @@ import msgspec
 
 from torchroof import units
 from torchroof.device.catalog import find, is_called
+from torchroof.errors import OptionError
 from torchroof.report.ceilings import judging, mfu_peak, told
 from torchroof.report.lenses import OUTSIDE_STEPS, lines
 from torchroof.report.line import PARTIAL, Line
 from torchroof.report.model import CAUSES, IDLE_CAUSES, ReportData
+from torchroof.report.naming import layers_named
 from torchroof.report.suspicions import LOW_ROOF, low_roof
 from torchroof.roofline.verdict import BOUND_EFFICIENCY, FAR_EFFICIENCY, words
 
@@ -259,10 +261,29 @@ def _verdict(data: ReportData, causes: tuple[Share, ...]) -> str:
         said = f"This step is {first.name}-bound: {share} of it {said}."
     else:
         said = f"{share} of the step {said}."
+    said += _mostly(data, first.name)
     if first.name in IDLE_CAUSES:
         busy = sum(s.fraction for s in causes if s.name not in IDLE_CAUSES)
         said += f" The device is busy {units.percent(busy)} of the time."
     return said
+
+
+_NAMED_BY_OP = ("communication", "unmodelled", "latency")
+
+
+def _mostly(data: ReportData, cause: str) -> str:
+    """The op that most of a cause's time goes into, where there is one and no layer tells as much."""
+    if cause not in _NAMED_BY_OP:
+        return ""
+    time: dict[str | None, int] = {}
+    for row in data.rows:
+        if row.bound == cause:
+            time[row.op] = time.get(row.op, 0) + row.busy_ns
+    op = max(time, key=lambda name: time[name], default=None)
+    part = _fraction(time.get(op), sum(time.values()))
+    if op is None or part is None or part < _HALF:
+        return ""
+    return f" {units.percent(part)} of that is {op.removeprefix('aten::')}."
 
 
 def _doubt(data: ReportData) -> str:
@@ -298,9 +319,25 @@ def _sentence(data: ReportData, line: Line) -> str:
     won, share = units.duration(line.headroom_least_ns / parts), _fraction(line.headroom_least_ns, data.totals.step_ns)
     kind = f" ({line.type})" if line.type and line.path is not None and not line.label.startswith("(") else ""
     up_to, more = ("", " or more") if line.headroom_is_least else ("up to ", "")
-    return (
-        f"{line.label}{kind} could give back {up_to}{won} of each step{more} ({units.percent(share)}): {_phrase(line)}."
-    )
+    said = f"{line.label}{kind} could give back {up_to}{won} of each step{more} ({units.percent(share)}"
+    return f"{said}{_in_one(data, line)}): {_phrase(line)}."
+
+
+def _in_one(data: ReportData, line: Line) -> str:
+    """That most of what several equal layers could give back is in one of them."""
+    if line.members < 2 or line.path is None or not line.headroom_least_ns:
+        return ""
+    try:
+        members = set(layers_named(data, line.path)[1])
+    except OptionError:  # a pattern with gaps may be that of other layers, too
+        return ""
+    found: dict[str, int] = {}
+    for row in data.rows:
+        if row.path in members:
+            found[row.path] = found.get(row.path, 0) + (row.host_ns if row.headroom_ns is None else row.headroom_ns)
+    first = max(found, key=lambda path: found[path], default="")
+    part = found.get(first, 0) / line.headroom_least_ns
+    return f", {units.percent(part)} of that in {first} alone" if _HALF <= part <= 1 else ""
 
 
 def _phrase(line: Line) -> str:
