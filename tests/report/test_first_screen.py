@@ -132,9 +132,7 @@ def test_a_limit_is_named_as_the_kernels_only_where_they_come_near_it(floor_ns: 
 @pytest.mark.parametrize(
     ("times", "said"), [((51, 30, 20), " 50% of that is c10d::alltoall_."), ((40, 31, 30), "")], ids=["one", "none"]
 )
-def test_a_cause_that_layers_do_not_explain_names_the_op_that_makes_most_of_it(
-    times: tuple[int, ...], said: str
-) -> None:
+def test_a_cause_that_layers_do_not_explain_names_its_op(times: tuple[int, ...], said: str) -> None:
     made = {"bound": "communication", "floor_ns": None, "efficiency": None, "headroom_ns": None}
     names = ("c10d::alltoall_", "c10d::allreduce_", "c10d::broadcast_")
     data = report([row(None, ns, op=op, **made) for op, ns in zip(names, times, strict=True)])
@@ -144,7 +142,7 @@ def test_a_cause_that_layers_do_not_explain_names_the_op_that_makes_most_of_it(
 
 @pytest.mark.parametrize(("slow", "said"), [(300, ", 85% of that in h.1.fc alone): "), (20, "): ")])
 def test_one_of_several_equals_that_holds_most_is_named(slow: int, said: str) -> None:
-    """Three equal layers by kernel time, 30 ns to win in each, and the device waited for the host before one of them."""
+    """Three equal layers, 30 ns to win in the kernels of each; before one of them the device waited for the host."""
     waits = {0: 0, 1: slow, 2: 0}
     data = report([row(f"h.{i}.fc", 100, headroom_ns=30 + ns, host_ns=ns) for i, ns in waits.items()])
     worst = headline(data).worst
