@@ -182,6 +182,8 @@ class profile:
 
     def _settings(self) -> Settings:
         """Checks every argument and makes what the recording needs."""
+        import torch
+
         from torchroof.capture.paths import roots_of
         from torchroof.capture.window import Settings
         from torchroof.reports import folder_in
@@ -215,6 +217,7 @@ class profile:
             max_events=self._max_events,
             on_cpu=on_cpu,
             ceilings=ceilings,
+            threads=torch.get_num_threads() if on_cpu and ceilings else None,
             notes=notes,
         )
 
@@ -311,9 +314,9 @@ class profile:
         report = analyze(trace, device=self._device, ceilings=self._ceilings, models=self._models)
         if self._measured_for is not None:
             from torchroof.measure.calibrate import distrust
-            from torchroof.report.suspicions import low_roof
+            from torchroof.report.suspicions import speaks_of_the_device
 
-            if low_roof(report.data) is not None:
+            if speaks_of_the_device(report.data):
                 distrust(self._measured_for)
         return report
 

@@ -220,6 +220,20 @@ def test_a_live_run_carries_them_in_its_trace(monkeypatch: pytest.MonkeyPatch) -
     assert device.name == f"{cache.cpu_name()}, {threads} thread{'s' if threads > 1 else ''}"
 
 
+def test_ceilings_of_other_threads_than_the_runs_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibrate, "calibrate", Measuring(one(dram(4e10))))
+    threads = torch.get_num_threads()
+    try:
+        with torchroof.profile() as prof:
+            torch.set_num_threads(threads + 1)
+            torch.ones(3)
+    finally:
+        torch.set_num_threads(threads)
+    data = prof.report.data
+    assert data.devices[0].ceilings == () and str(threads + 1) in str(data.devices[0].name)
+    assert any(f"changed from {threads} to {threads + 1} inside the block" in note.text for note in data.notes)
+
+
 def test_a_fault_in_measuring_costs_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> Calibration:
         raise ZeroDivisionError("seeded")

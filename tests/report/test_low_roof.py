@@ -16,7 +16,7 @@ from torchroof.report.lenses import lines
 from torchroof.report.model import ReportData
 from torchroof.report.picture import picture
 from torchroof.report.summary import headline
-from torchroof.report.suspicions import low_roof
+from torchroof.report.suspicions import low_roof, speaks_of_the_device
 from torchroof.reports import Report
 from torchroof.trace.reader import read
 
@@ -52,6 +52,22 @@ def test_a_roof_that_all_surpass_is_set_aside_and_that_is_said_first(tmp_path: P
     words = " ".join(str(Report(data)).split())
     assert "roof set aside, for it is too low" in words
     assert "won back" not in words and "headroom" not in words.split("bytes hold.")[1].split("left over")[0]
+
+
+def test_the_bandwidths_alone_may_be_too_low(tmp_path: Path) -> None:
+    """Products take most of the time and are under their roof, and sums surpass theirs more than any noise does."""
+    found = {}
+    for name, ns in (("a fifth", 2_000), ("too little", 600)):
+        ceilings = (PEAK, replace(DRAM, value=4004 / ns / 1.6 * 1e9))
+        found[name] = report(tmp_path, ("aten::mm", 8_000), ("aten::sum", ns), ceilings=ceilings)
+    assert "reach 160% of it, where bytes bind them." in (low_roof(found["a fifth"]) or "")
+    assert low_roof(found["too little"]) is None
+
+
+def test_under_a_mode_that_fakes_tensors_the_roof_is_not_to_blame(tmp_path: Path) -> None:
+    data = report(tmp_path, ("aten::mm", 1_000), ("PythonDispatchMode", 900))
+    assert "nothing was computed" in (low_roof(data) or "") and not speaks_of_the_device(data)
+    assert speaks_of_the_device(report(tmp_path, ("aten::mm", 1_000)))
 
 
 def test_one_formula_that_counts_too_much_does_not_take_the_roof_away(tmp_path: Path) -> None:

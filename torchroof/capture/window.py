@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import torch
 from torch import nn
 from torch.profiler import record_function
 
@@ -39,6 +40,8 @@ class Settings:
     on_cpu: bool = True
     """Whether the CPU is the device to judge."""
     ceilings: tuple[Ceiling, ...] = ()
+    threads: int | None = None
+    """With how many the ceilings were measured, where that matters."""
     notes: tuple[str, ...] = ()
 
 
@@ -177,15 +180,25 @@ class Window:
             ceilings=self._ceilings(),
             device_names={"0": cpu_description()} if settings.on_cpu else {},
             overhead={"layer_calls": calls, "hook_ns_estimate": calls * HOOK_NS, **unrecorded(self._unrecorded_ns)},
-            notes=(*settings.notes, *private_api().missing, *notes, *self._scope_notes()),
+            notes=(*settings.notes, *self._thread_notes(), *private_api().missing, *notes, *self._scope_notes()),
         )
 
     def _ceilings(self) -> dict[str, list[dict[str, Any]]]:
         """By device: the CPU's, or those of the accelerator in use for each one of the same name."""
         written = [asdict(c) for c in self._settings.ceilings]
-        if not written:
+        if not written or self._thread_notes():
             return {}
         return {str(i): written for i in ((0,) if self._settings.on_cpu else same_devices())}
+
+    def _thread_notes(self) -> tuple[str, ...]:
+        """That the run has other threads than its ceilings were measured with: then they are another machine's."""
+        before, now = self._settings.threads, torch.get_num_threads()
+        if before is None or before == now:
+            return ()
+        return (
+            f"the number of threads was changed from {before} to {now} inside the block, and ceilings were measured with "
+            "the former: they are left out, so there is no roof; set the number of threads before the block",
+        )
 
     def _counted(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The steps that count, and sentences on what is unusual about them."""

@@ -20,6 +20,11 @@ LOW_ROOF = "low roof"
 """The kind of the note that says that a roof was set aside."""
 TOO_LOW = 1.05
 """A roof whose kernels reach more than this of it on the whole is no measure of anything."""
+GROUP_TOO_LOW, GROUP_LEAST = 1.5, 0.1
+"""So much more may the kernels that one kind of limit binds reach of theirs, if they take this part of the time."""
+_SIDES = {"memory": "where bytes bind them", "compute": "where arithmetic binds them"}
+_MODE = "PythonDispatchMode"
+"""How torch records that a mode of Python's answered an op: one that counts FLOPs and runs it, or one that fakes it."""
 _MOST = 5
 """Suspicions told one by one; the rest are counted."""
 
@@ -30,7 +35,15 @@ class Suspicions:
     where that is more than they can (``too_low``, else None)."""
 
     notes: tuple[Note, ...]
-    too_low: float | None
+    too_low: Reached | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A fraction of the roof, and by which kernels, in words."""
+
+    fraction: float
+    by: str
 
 
 def suspicions(rows: Sequence[Row], kernels: Sequence[Kernel], chosen: Mapping[int, Chosen]) -> Suspicions:
@@ -52,20 +65,35 @@ def suspicions(rows: Sequence[Row], kernels: Sequence[Kernel], chosen: Mapping[i
     return Suspicions(tuple(_notes(ordered, reached is not None)), reached)
 
 
-def _too_low(rows: Sequence[Row]) -> float | None:
-    """What the kernels with a floor reach of their roof, all together, where that is more than they can.
+def _too_low(rows: Sequence[Row]) -> Reached | None:
+    """What kernels reach of their roof where that is more than they can: all together, or those of one side of it."""
+    if (fraction := _surpassed(rows, TOO_LOW)) is not None:
+        return Reached(fraction, "all together")
+    known_ns = sum(row.floor_known_ns for row in rows)
+    for side, words in _SIDES.items():
+        group = [row for row in rows if row.side == side]
+        fraction = _surpassed(group, GROUP_TOO_LOW)
+        if fraction is not None and sum(row.floor_known_ns for row in group) >= GROUP_LEAST * known_ns:
+            return Reached(fraction, words)
+    return None
+
+
+def _surpassed(rows: Sequence[Row], limit: float) -> float | None:
+    """The part of their roof that kernels with a floor reach, if it is over the limit.
 
     Where less than half of their time is over the roof some formula is at fault, not the roof.
     """
     known_ns = sum(row.floor_known_ns for row in rows)
     over_ns = sum(row.floor_known_ns for row in rows if row.efficiency is not None and row.efficiency > 1)
     reached = sum(row.floor_ns or 0 for row in rows) / known_ns if known_ns else 0.0
-    return reached if reached > TOO_LOW and 2 * over_ns >= known_ns else None
+    return reached if reached > limit and 2 * over_ns >= known_ns else None
 
 
-def low_roof_note(reached: float, rows: Sequence[Row], chosen: Mapping[int, Chosen]) -> Note:
+def low_roof_note(reached: Reached, rows: Sequence[Row], chosen: Mapping[int, Chosen]) -> Note:
     """What the first line of a report says whose roof was set aside."""
-    if any(ceiling.origin == "measured" for row in rows if (ceiling := _judge(row, chosen[row.device])) is not None):
+    if any(row.op == _MODE for row in rows):
+        what = "nothing was computed: under FakeTensorMode and its like ops return at once"
+    elif any(ceiling.origin == "measured" for row in rows if (ceiling := _judge(row, chosen[row.device])) is not None):
         what = (
             "other work ran while it was measured (run `torchroof calibrate` on the device at a quiet moment), or a "
             "work model counts too much"
@@ -73,7 +101,7 @@ def low_roof_note(reached: float, rows: Sequence[Row], chosen: Mapping[int, Chos
     else:
         what = "it is another device's: see --device and --ceilings"
     text = (
-        f"The roof is too low to judge by: kernels reach {units.percent(reached)} of it, all together. "
+        f"The roof is too low to judge by: kernels reach {units.percent(reached.fraction)} of it, {reached.by}. "
         f"Probably {what}. So there is no efficiency, headroom or bound; times, FLOPs and bytes hold."
     )
     return Note(kind=LOW_ROOF, text=text)
@@ -104,6 +132,11 @@ def _algorithms(kernels: Sequence[Kernel]) -> dict[tuple[str | None, str | None,
 def low_roof(data: ReportData) -> str | None:
     """Why the roof of a report was set aside; None where it was not."""
     return next((note.text for note in data.notes if note.kind == LOW_ROOF), None)
+
+
+def speaks_of_the_device(data: ReportData) -> bool:
+    """Whether a roof that was set aside is likely too low, and not surpassed because nothing was computed."""
+    return low_roof(data) is not None and not any(row.op == _MODE for row in data.rows)
 
 
 def _judge(row: Row, chosen: Chosen) -> Ceiling | None:
