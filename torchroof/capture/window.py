@@ -196,8 +196,8 @@ class Window:
         if before is None or before == now:
             return ()
         return (
-            f"the number of threads was changed from {before} to {now} inside the block, and ceilings were measured with "
-            "the former: they are left out, so there is no roof; set the number of threads before the block",
+            f"the number of threads was changed from {before} to {now} inside the block, and ceilings were measured "
+            "with the former: they are left out, so there is no roof; set the number of threads before the block",
         )
 
     def _counted(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
