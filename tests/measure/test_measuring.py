@@ -126,6 +126,14 @@ def test_a_level_is_as_quick_as_its_bytes_over_the_best_time(monkeypatch: pytest
     assert found["read"].source == "torch dot over 1 MiB, best of 3"
 
 
+def test_a_rate_of_one_run_is_none_in_a_cache_and_one_in_main_memory(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench
+) -> None:
+    monkeypatch.setattr(Bench, "times", lambda *_, **__: Timing((1e-3, 2e-3)))
+    for level, patterns in (("l2", set()), ("dram", {"copy", "update", "read"})):
+        assert {c.pattern for c in memory._level(bench, torch.zeros(1 << 20), level, 1 << 20, 0.1)} == patterns
+
+
 def test_a_level_that_is_no_quicker_than_the_next_is_left_out(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> None:
     rates = {"l1": 50.0, "l2": 90.0, "l3": 30.0, "dram": 20.0}
     known = (Cache("l1", 32 << 10), Cache("l2", 1 << 20), Cache("l3", 8 << 20))

@@ -121,14 +121,15 @@ def main_memory_set(device: torch.device, known: Sequence[Cache], largest: int |
 
 
 def _level(bench: Bench, arena: torch.Tensor, level: str, working_set: int, each_s: float) -> list[Ceiling]:
-    """The best of each pattern's kinds of traffic; main memory has a rate even if there was time for one run only."""
+    """The best of each pattern's kinds of traffic. A cache's rate is that of several runs; those of main memory are
+    long, and may be few."""
     best: dict[str, Ceiling] = {}
     for traffic in TRAFFIC:
         if bench.left_s <= 0 and best:
             break
         run, moved = traffic.of(arena, working_set)
         timing = bench.times(run, 400, each_s)
-        if len(timing.seconds) < _LEAST_RUNS and (level != "dram" or best):
+        if len(timing.seconds) < _LEAST_RUNS and level != "dram":
             continue
         ceiling = measured(
             "bandwidth",
